@@ -30,7 +30,7 @@ INGREDIENTS = {
     "a title and headings like the query": Ablation({"scoring.HEADING_BONUS": 0.0}),
     "I and my where people speak": Ablation({"candidates._PERSON": frozenset()}),
     "less for what an assistant says": Ablation({"scoring.ASSISTANT_LOSS": 0.0}),
-    "neighbouring words as one": Ablation({"candidates._as_one": _as_they_are}),
+    "neighbouring words as one": Ablation({"candidates._add_joined_words": _as_they_are}),
     "beginnings of words beyond English": Ablation({"query._LEAST_STEM": 1_000}),
     "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0}),
     "words side by side": Ablation({"scoring.PAIR_SHARE": 0.0}),

@@ -14,10 +14,11 @@ import pytest
 from conftest import NOW, REPOSITORY
 
 from memory_kb import KnowledgeBase
+from memory_kb.context.highlight import mark
 from memory_kb.settings import Ranking
 from memory_kb.web.attachments import check_attachment, find_beside
 from memory_kb.web.charts import Aged, draw_curve
-from memory_kb.web.highlight import mark, render_passage
+from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import LinkBase, render
 
 if TYPE_CHECKING:

@@ -136,7 +136,7 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
     kb = options.kb
     if agent == "doctor":
         problems = kb.bridges.examine()
-        if options.answer({"problems": problems}):
+        if options.printed_as_json({"problems": problems}):
             return FINDINGS if problems else 0
         return print_findings(problems)
     if remove:
@@ -170,7 +170,7 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     if file is not None:
         nothing = f"{one_line(file)} says so already." if done.text else _NO_RULES
         return finish_run(options, done.run, {"text": done.text}, nothing=nothing)
-    if options.answer({"text": done.text}):
+    if options.printed_as_json({"text": done.text}):
         return 0
     if done.text:
         print_text(done.text)

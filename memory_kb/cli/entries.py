@@ -48,7 +48,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     if folder and options.vault:
         raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")
     made = create_vault(folder or options.vault or ".", os.environ)
-    if options.answer({"vault": str(made.folder), "created": [str(path) for path in made.created]}):
+    if options.printed_as_json({"vault": str(made.folder), "created": [str(path) for path in made.created]}):
         return
     for path in made.created:
         click.echo(f"made {path}")

@@ -40,13 +40,13 @@ def run_plain(arguments: Sequence[str], options: Options) -> bool:
         return False
     options.vault, options.home, options.as_json = values.get("vault"), values.get("home"), "--json" in arguments
     if is_index:
-        index_notes(options)
+        index_and_print(options)
     else:
-        find_notes(options, options.kb, query, limit=int(limit))
+        search_and_print(options, options.kb, query, limit=int(limit))
     return True
 
 
-def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
+def index_and_print(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
     """Bring the index up to date, and print what changed."""
     with Progress() as progress, Progress("Embedding", "passages") as embedding:
         report = options.kb.sync(
@@ -56,7 +56,7 @@ def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) 
             embed_progress=embedding,
             on_wait=lambda: say("waiting for another process that is indexing …"),
         )
-    if options.answer(report._asdict() | {"seconds": round(report.seconds, 3)}):
+    if options.printed_as_json(report._asdict() | {"seconds": round(report.seconds, 3)}):
         return
     print_notes(report.notices)
     print_problems(report.problems)
@@ -65,11 +65,11 @@ def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) 
     echo(f"{counts}{embedded} in {report.seconds:.2f} s")
 
 
-def find_notes(options: Options, kb: KnowledgeBase, query: str, **chosen: Any) -> None:
+def search_and_print(options: Options, kb: KnowledgeBase, query: str, **filters: Any) -> None:
     """Search, and print what was found."""
     with Progress() as progress:
-        result = kb.search(query, per_entry=0 if options.as_json else PER_ENTRY, progress=progress, **chosen)
-    _print_found(options, result, chosen.get("file"))
+        result = kb.search(query, per_entry=0 if options.as_json else PER_ENTRY, progress=progress, **filters)
+    _print_found(options, result, filters.get("file"))
 
 
 def _print_found(options: Options, result: SearchResult, file: str | None) -> None:
@@ -126,6 +126,6 @@ def _highlight(text: str, query: str) -> str:
     """Return a text with the words of a query emphasised, where colour is wanted."""
     if not use_colour():
         return text
-    from memory_kb.web.highlight import mark
+    from memory_kb.context.highlight import mark
 
     return "".join(style(one.text, fg="yellow", bold=True) if one.is_hit else one.text for one in mark(text, query))

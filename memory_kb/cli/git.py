@@ -60,7 +60,7 @@ def install_command(options: Options, /, uninstall: bool) -> None:
     memory-kb git install --uninstall --dry-run
     """
     setup = options.kb.git.install(uninstall=uninstall, dry_run=options.dry_run)
-    if options.answer(pick(setup, "done", "attributes", "driver") | {"dry_run": options.dry_run}):
+    if options.printed_as_json(pick(setup, "done", "attributes", "driver") | {"dry_run": options.dry_run}):
         return
     for line in setup.done:
         click.echo(f"{'would have ' if options.dry_run else ''}{one_line(line)}")
@@ -95,7 +95,7 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
     memory-kb commit 3f9a0c12 -m "memory: what the incident taught us"
     """
     report = options.kb.commit(run, message=message, session=session, dry_run=options.dry_run)
-    if options.answer(as_plain(report) | {"dry_run": options.dry_run}):
+    if options.printed_as_json(as_plain(report) | {"dry_run": options.dry_run}):
         return
     print_notes(report.notices)
     for one in report.commits:
@@ -137,7 +137,7 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
 
 def _finish_all(options: Options, reports: Sequence[RunReport]) -> int:
     """Print several runs; return the exit code."""
-    if options.answer({"runs": [run_as_json(report, dry_run=options.dry_run) for report in reports]}):
+    if options.printed_as_json({"runs": [run_as_json(report, dry_run=options.dry_run) for report in reports]}):
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
         say("All of it is reverted already.")
@@ -176,7 +176,9 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
         return _propose(options, kb.eval_propose(propose))
     report = kb.eval()
     names = ("path", "rows", "problems", "degraded")
-    if not options.answer(pick(report, *names) | {"queries": [_outcome_as_json(one) for one in report.outcomes]}):
+    if not options.printed_as_json(
+        pick(report, *names) | {"queries": [_outcome_as_json(one) for one in report.outcomes]}
+    ):
         _print_eval(report)
     return FINDINGS if report.missed or report.problems else 0
 
@@ -184,7 +186,7 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
 def _propose(options: Options, queries: Any) -> int:
     from memory_kb.store.saved_queries import write_queries
 
-    if not options.answer({"queries": [pick(one, "question", "expect") for one in queries]}):
+    if not options.printed_as_json({"queries": [pick(one, "question", "expect") for one in queries]}):
         click.echo(write_queries(queries), nl=False)
         say("Read them before you keep them: a proposal expects what is found today.")
     return 0
@@ -309,7 +311,7 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
         made = replay(folder, progress, project)
     if html:
         html.write_text(render(made, str(folder)), encoding="utf-8")
-    if options.answer(vars(made)):
+    if options.printed_as_json(vars(made)):
         return
     again = sum(made.found_again.values())
     found = f"{again:,} things were found out that an earlier session knew"

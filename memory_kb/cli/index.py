@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.fast_path import index_notes
+from memory_kb.cli.fast_path import index_and_print
 from memory_kb.cli.options import dry_run_option
 from memory_kb.cli.output import FINDINGS, Options, Progress, as_plain, print_findings, print_problems, print_table, say
 from memory_kb.errors import UsageError
@@ -44,7 +44,7 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
         return
     if rebuild:
         give_way()
-    index_notes(options, rebuild=rebuild, embed=not no_embed)
+    index_and_print(options, rebuild=rebuild, embed=not no_embed)
 
 
 def _print_plan(options: Options, *, embed: bool) -> None:
@@ -53,7 +53,7 @@ def _print_plan(options: Options, *, embed: bool) -> None:
     status = kb.status()
     estimate = kb.estimate() if embed else None
     counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
-    if options.answer(counts | {"embed": estimate, "dry_run": True}):
+    if options.printed_as_json(counts | {"embed": estimate, "dry_run": True}):
         return
     rows: dict[str, object] = {f"to be {name}": counted(count, "file") for name, count in counts.items()}
     if estimate:
@@ -74,7 +74,7 @@ def status_verb(options: Options, /, check: bool) -> None:
     memory-kb status --check
     """
     status = options.kb.status(check=check)
-    if options.answer(as_plain(status) | {"pending": status.pending}):
+    if options.printed_as_json(as_plain(status) | {"pending": status.pending}):
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
     counts = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
@@ -137,7 +137,7 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
         for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
             say(line)
     findings = kb.doctor(fix=fix)
-    if options.answer(findings):
+    if options.printed_as_json(findings):
         return FINDINGS if findings.problems else 0
     for line in findings.repaired:
         say(f"repaired: {line}")
@@ -157,7 +157,7 @@ def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     memory-kb lint memory/rules
     """
     problems = options.kb.lint(paths)
-    if options.answer({"problems": problems}):
+    if options.printed_as_json({"problems": problems}):
         return FINDINGS if problems else 0
     return print_findings(problems, whole=whole)
 
@@ -192,7 +192,7 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     if models is None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
-    if options.answer({"path": str(folder)}):
+    if options.printed_as_json({"path": str(folder)}):
         return
     click.echo(str(folder))
     first = f"Set embeddings.model to {name}, then " if name not in (None, DEFAULT_MODEL) else ""
@@ -221,7 +221,7 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> N
     """
     most = None if max_mb is None else int(max_mb * _MEGABYTE)
     pruned = options.kb.prune_cache(keep_days=keep_days, max_bytes=most, dry_run=options.dry_run)
-    if options.answer(pruned._asdict() | {"dry_run": options.dry_run}):
+    if options.printed_as_json(pruned._asdict() | {"dry_run": options.dry_run}):
         return
     done = "would be deleted" if options.dry_run else "deleted"
     freed, kept = pruned.freed / _MEGABYTE, pruned.kept / _MEGABYTE
@@ -299,7 +299,7 @@ def _wait_for_stdin(end: _End) -> None:
 
 
 def _print_batch(options: Options, report: WatchReport) -> None:
-    if options.answer(as_plain(report) | {"seconds": round(report.seconds, 3)}):
+    if options.printed_as_json(as_plain(report) | {"seconds": round(report.seconds, 3)}):
         return
     print_problems(report.problems)
     counts = {"added": report.added, "changed": report.changed, "removed": report.removed}

@@ -60,7 +60,7 @@ def maintain_verb(options: Options, /, force: bool) -> int:
 def _finish_steps(
     options: Options, steps: Sequence[StepReport], command: str, fields: Mapping[str, Any] | None = None
 ) -> int:
-    if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(fields or {})}):
+    if not options.printed_as_json({"steps": steps_as_json(steps, dry_run=options.dry_run), **(fields or {})}):
         print_steps(steps, dry_run=options.dry_run)
     print_failures(steps, command)
     return exit_code(steps)
@@ -114,7 +114,7 @@ _JOB = option("--job", "The job whose stage it is [default: the project's].")
 def show_verb(options: Options, /, job: str | None) -> None:
     """Print the stage that was last entered."""
     stage = options.kb.stage.show(job)
-    if not options.answer({"stage": stage}):
+    if not options.printed_as_json({"stage": stage}):
         click.echo(stage)
 
 

@@ -135,7 +135,7 @@ def print_listing(
     styles: Sequence[Mapping[str, Any]] = ({"fg": "green"},),
 ) -> None:
     """Print a list: as JSON where that is asked for, else in columns, or a sentence where there is nothing."""
-    if options.answer(fields):
+    if options.printed_as_json(fields):
         return
     listed = list(rows)
     print_rows(listed, styles)
@@ -159,8 +159,8 @@ class Options:
         self.allow_secret = False
         self._kb: KnowledgeBase | None = None
 
-    def answer(self, value: Any) -> bool:
-        """Print a value where `--json` asks for it; return whether it did."""
+    def printed_as_json(self, value: Any) -> bool:
+        """Print a value as JSON if `--json` was given; return whether it was printed."""
         if self.as_json:
             print_json(value)
         return self.as_json

@@ -49,7 +49,7 @@ def list_verb(options: Options, /, all_from: str | None, **chosen: Any) -> None:
     memory-kb review list --kind pitfall
     """
     items = options.kb.review.list(session=all_from, **chosen)
-    if options.answer({"items": items}):
+    if options.printed_as_json({"items": items}):
         return
     for item in items:
         _print_item(item)
@@ -81,7 +81,7 @@ def show_verb(options: Options, /, entry: str) -> None:
     view = kb.review.show(entry)
     past = _backtest(kb, view.item.id)
     fields = {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
-    if options.answer(as_plain(view.item) | fields):
+    if options.printed_as_json(as_plain(view.item) | fields):
         return
     _print_item(view.item)
     if past:
@@ -249,7 +249,7 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     memory-kb exposure 69712e00 --json
     """
     found = options.kb.exposure(wanted)
-    if options.answer(as_plain(found) | {"totals": found.totals}):
+    if options.printed_as_json(as_plain(found) | {"totals": found.totals}):
         return
     total = found.totals
     place = format_place(found.path, found.line or 1) if found.path else "no longer in the notes"

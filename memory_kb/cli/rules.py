@@ -47,7 +47,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb rules list --tag sse
     """
     rules = options.kb.rules.list(**{name: value for name, value in chosen.items() if value})
-    if options.answer({"rules": rules}):
+    if options.printed_as_json({"rules": rules}):
         return
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
@@ -75,7 +75,7 @@ def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     memory-kb rules select --label streaming --label sse --type bug
     """
     selection = options.kb.rules.select(type=type_, **chosen)
-    if options.answer(pick(selection, "rules", "anti_patterns", "total_score", "token_count", "text")):
+    if options.printed_as_json(pick(selection, "rules", "anti_patterns", "total_score", "token_count", "text")):
         return
     if selection.text:
         click.echo(clean(selection.text))
@@ -145,7 +145,7 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
         click.echo(kb.rules.export(**words), nl=False)
         return
     rules = kb.rules.list(**words)
-    if not options.answer({"rules": rules}) and rules:
+    if not options.printed_as_json({"rules": rules}) and rules:
         click.echo(clean(format_for_prompt(rules)))
 
 
@@ -173,7 +173,7 @@ def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
         if not click.confirm(f"Let {found.path} run this as you?", default=False, err=True):
             return
     kb.rules.allow(found.id, command)
-    options.answer({"rule": found.id, "check": command, "allowed": True})
+    options.printed_as_json({"rule": found.id, "check": command, "allowed": True})
 
 
 @verb("backtest", rules_verb)
@@ -191,7 +191,7 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     made = kb.git.backtest(kb.memories.find(rule))
     refused = kb.rules.refusals(made.rule)
     fields = pick(made, "rule", "commits", "broken", "mended", "breaches")
-    if options.answer(fields | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):
+    if options.printed_as_json(fields | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):
         return
     for one in made.breaches:
         after = f"  fixed by {one.mended_by}" if one.mended_by else ""

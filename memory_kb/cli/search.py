@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import flag, option, together, verb
-from memory_kb.cli.fast_path import find_notes
+from memory_kb.cli.fast_path import search_and_print
 from memory_kb.cli.options import Day, limit_option, vaults_option
 from memory_kb.cli.output import (
     Options,
@@ -92,7 +92,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
     with _open_at(options, as_of) as kb:
-        find_notes(options, kb, text, sync=not no_sync or as_of is not None, **chosen)
+        search_and_print(options, kb, text, sync=not no_sync or as_of is not None, **chosen)
 
 
 def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) -> None:
@@ -139,7 +139,7 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
     """
     kb = options.kb
     answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
-    if options.answer(answer):
+    if options.printed_as_json(answer):
         return
     print_notes(answer.degraded)
     click.echo(f"{style(answer.step, bold=True)}: {clean(answer.reason)}")
@@ -168,7 +168,7 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
         return
     with _open_at(options, as_of) as kb:
         shown = kb.show(entry, vaults=vaults)
-    if options.answer(shown):
+    if options.printed_as_json(shown):
         return
     say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
     print_text(shown.text or "")
@@ -216,7 +216,7 @@ def links_verb(options: Options, /, entry: str) -> None:
     """
     report = options.kb.links(entry)
     ends = {"outgoing": _ends(report.outgoing), "incoming": _ends(report.incoming)}
-    if options.answer(pick(report.entry, "id", "path") | ends):
+    if options.printed_as_json(pick(report.entry, "id", "path") | ends):
         return
     print_entry_line(report.entry)
     for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
@@ -243,7 +243,7 @@ def stats_verb(options: Options) -> None:
     memory-kb stats --json
     """
     stats = options.kb.stats()
-    if options.answer(stats):
+    if options.printed_as_json(stats):
         return
     rows = {
         "files": f"{stats.files:,}",
@@ -278,7 +278,7 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     memory-kb context "speed up the report" --file src/report.py --json
     """
     context = options.kb.context(" ".join(task), type=type_, **chosen)
-    if options.answer(as_json(context)):
+    if options.printed_as_json(as_json(context)):
         return
     if context.text:
         print_text(context.text)

@@ -84,7 +84,7 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
     written = options.kb.sessions.start(session, cwd=_working_folder(), **chosen)
-    if not options.answer(written):
+    if not options.printed_as_json(written):
         click.echo(written.session)
 
 
@@ -132,7 +132,7 @@ def append_verb(
     written = options.kb.sessions.append(events, session=session)
     if problems and not written.written:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", _ONE_A_LINE)
-    if not options.answer(as_plain(written) | {"problems": problems}):
+    if not options.printed_as_json(as_plain(written) | {"problems": problems}):
         _print_written(written, problems)
     return 0
 
@@ -216,7 +216,7 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
             say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
         raise
     more: dict[str, Any] = {"dry_run": True} if options.dry_run else {"problems": []}
-    if not options.answer(as_plain(written) | more):
+    if not options.printed_as_json(as_plain(written) | more):
         _print_end(written, dry_run=options.dry_run)
     if not options.dry_run:
         _say_what_is_left(written)
@@ -318,7 +318,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
 def print_sessions_found(options: Options, result: SessionSearch) -> None:
     """Print what a search of sessions found."""
     hits = [as_plain(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
-    if options.answer(pick(result, "query", "degraded") | {"hits": hits}):
+    if options.printed_as_json(pick(result, "query", "degraded") | {"hits": hits}):
         return
     print_notes(result.degraded)
     for hit in result.hits:
@@ -367,7 +367,7 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     is_fruitless = bool(made) and not left_out and not any(one.session for one in made)
     code = UnreadableInput.exit_code if refused or is_fruitless else 0
     elsewhere = [{"source": one.source, "folder": one.elsewhere} for one in left_out]
-    if options.answer({"sessions": made, "left_out": elsewhere, "refused": [str(error) for error in refused]}):
+    if options.printed_as_json({"sessions": made, "left_out": elsewhere, "refused": [str(error) for error in refused]}):
         return code
     for one in made:
         _print_imported(one)

@@ -227,7 +227,7 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], **chos
         raise UsageError("there is no place to write to", "try: memory-kb skills export skills.yaml")
     report = options.kb.skills.export(target, names, dry_run=options.dry_run, **chosen)
     left = any(one.action == "left" for one in report.files)
-    if not options.answer(pick(report, "files", "problems")):
+    if not options.printed_as_json(pick(report, "files", "problems")):
         _print_moved(report.files, report.problems, is_preview=options.dry_run)
         if not report.files:
             say("There are no skills.")

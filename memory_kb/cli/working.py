@@ -116,7 +116,7 @@ def _read_object(file: str) -> Mapping[str, Any]:
 def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     """Print the state of AGENT's work."""
     ledger = options.kb.ledgers.show(agent, **chosen)
-    if options.answer(_ledger_as_json(ledger)):
+    if options.printed_as_json(_ledger_as_json(ledger)):
         return
     print_text(format_mapping(ledger.as_mapping))
     click.echo(f"in: {format_place(ledger.path, ledger.line)}")
@@ -210,7 +210,7 @@ def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
 
 
 def _print_handoff(options: Options, handoff: Handoff) -> None:
-    if options.answer(_handoff_as_json(handoff)):
+    if options.printed_as_json(_handoff_as_json(handoff)):
         return
     head = style(one_line(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"), bold=True)
     click.echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
@@ -234,7 +234,7 @@ def continuity_verb() -> None:
 def show_continuity_verb(options: Options, /, job: str | None) -> None:
     """Print CONTINUITY.md."""
     view = options.kb.continuity.show(job)
-    if options.answer(pick(view, "path", "text", "problem")):
+    if options.printed_as_json(pick(view, "path", "text", "problem")):
         return
     if view.text is None:
         say(f"There is no {view.path}; `memory-kb continuity refresh --task TEXT` makes it.")

@@ -227,7 +227,7 @@ def gather(
         degraded = vault_index.refresh().reasons
         query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
         request, unnamed = searching.name_key_terms(query)
-        question, reasons = searching.ask(index, request)
+        question, reasons = searching.embed_query(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
             ranking, today = vault.settings.ranking, vault.clock().date()

@@ -171,7 +171,7 @@ class Contexts:
         """Return what an agent remembers by itself about a task, and does not give its model by itself."""
         from memory_kb.search.agent_memory import bears_on
 
-        hits = self._searching.search_host(Request(task, by_entry=True), only_ungiven=True) if task else ()
+        hits = self._searching.search_agent_memory(Request(task, by_entry=True), only_ungiven=True) if task else ()
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_HOST]
 
     def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:

@@ -9,20 +9,24 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
-from memory_kb.search.diversity import CROWD, match_evenly
-from memory_kb.search.query import TextQuery, is_long, narrow, parse_query, parse_words
+from memory_kb.search.diversity import MOST_PER_ENTRY, match_evenly
+from memory_kb.search.query import TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 from memory_kb.text import has_cjk
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
 CANDIDATES = 60
-#: Passages of one entry that compete where each gives one hit.
-FEW = 8
-#: Common words score at most so many times together what the rarest word does that so many sections say.
-_COMMON, _ENOUGH = 1.5, 3 * CANDIDATES
-#: Words of a person who speaks, and how many sections say one where people do: so many, and such a share.
-_PERSON, _MANY, _OFTEN = frozenset(("i", "me", "my", "we", "our", "us")), 10, 0.1
+#: Sections of one entry that compete where each entry gives one hit.
+SECTIONS_PER_ENTRY = 8
+#: So many sections say the rare words of a query before its other words may be left aside as common ones.
+_ENOUGH = 3 * CANDIDATES
+#: All common words together score at most so many times what the last of the rare words does.
+_MOST_OF_COMMON = 1.5
+#: Words by which people speak of themselves.
+_PERSON = frozenset(("i", "me", "my", "we", "our", "us"))
+#: A vault has conversations if so many sections, and such a share of all, say one of these words.
+_LEAST_SPOKEN, _SHARE_SPOKEN = 10, 0.1
 
 
 class Request(NamedTuple):
@@ -48,8 +52,8 @@ class Request(NamedTuple):
 class Found(NamedTuple):
     """The chunks that fit a request.
 
-    `query` is None where they were found without words, and `nearness`, that of the passages of every chunk, where by
-    their words alone. `weights` is how rare each word is, and `trusted` how far nearness is to be trusted, from 0 to 1.
+    `query` is None for a search without words. `nearness` maps a chunk to the vector scores of its passages; it is None
+    for a search by words alone. `weights` is how rare each term is, and `trusted`, from 0 to 1, how far nearness counts.
     """
 
     query: TextQuery | None
@@ -85,24 +89,26 @@ def read_query(index: Index, request: Request) -> TextQuery:
     if request.key_terms:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
-        return narrow(index, request.text)
-    query = _as_one(index, _as_said(index, parse_query(request.text))).without_endings()
+        from memory_kb.search.key_terms import find_rare_words
+
+        return find_rare_words(index, request.text)
+    query = _add_joined_words(index, _add_pronouns(index, parse_query(request.text))).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 
-def _as_said(index: Index, query: TextQuery) -> TextQuery:
+def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
     """Return the query with its "I" and "my", too, where the sections say them as often as conversations do.
 
     Who asks like that means what a person said, not what an agent answered at length. A manual says "I" so
     rarely that it would count for more than the words that matter.
     """
     said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
-    least = max(_MANY, index.count_chunks() * _OFTEN) if said else 0.0
+    least = max(_LEAST_SPOKEN, index.count_chunks() * _SHARE_SPOKEN) if said else 0.0
     often = tuple(term for term in said if term not in query.terms and index.frequency(term) >= least)
     return query._replace(terms=(*query.terms, *often))
 
 
-def _as_one(index: Index, query: TextQuery) -> TextQuery:
+def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
     """Return the query with two neighbouring words also as one, where the sections write them so half as often as apart.
 
     Who asks for data classes means dataclasses, too.
@@ -143,7 +149,7 @@ def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str
                 return found
         return index.match(query.expression, WEIGHTS, request.filters, limit)
 
-    return match_evenly(match, CANDIDATES, FEW if request.by_entry else CROWD)
+    return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.by_entry else MOST_PER_ENTRY)
 
 
 def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, float]:
@@ -157,7 +163,7 @@ def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[s
     terms = sorted(query.terms, key=lambda term: counts[term])
     sums = itertools.accumulate(counts[term] for term in terms)
     last = next((term for term, sections in zip(terms, sums, strict=True) if sections >= _ENOUGH), None)
-    left = _COMMON * weights[last] if last else 0.0
+    left = _MOST_OF_COMMON * weights[last] if last else 0.0
     for term in reversed(terms):
         left -= MOST_TIMES * weights[term]
         if left < 0 or term == last:

@@ -12,13 +12,13 @@ from memory_kb.text import jaccard
 
 T = TypeVar("T")
 
-#: Passages of one entry that compete before others of it, where there are too many.
-CROWD = 40
+#: Sections of one entry that compete before others of it, where there are too many.
+MOST_PER_ENTRY = 40
 #: Passages that are looked through for others than those of the longest notes.
 _FARTHEST = 20_000
 
 
-def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = CROWD) -> list[Candidate]:
+def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = MOST_PER_ENTRY) -> list[Candidate]:
     """Return the best candidates, of no entry more than a crowd while there are others.
 
     Args:

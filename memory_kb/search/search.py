@@ -35,65 +35,6 @@ from memory_kb.search.scoring import (
 from memory_kb.settings import Ranking
 from memory_kb.text import load_json, tokens
 
-
-def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
-    """Return a line for every factor of a hit's score.
-
-    `before` is its rank before variety counted; None beyond the candidates.
-    """
-    best, candidate = group.best, group.best.candidate
-    text, shares = trace.texts.get(candidate.key), trace.shares.get(best.passage)
-    lines = [
-        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
-    ]
-    if best.share < 1:
-        lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
-    if candidate.is_superseded:
-        lines[0] += " x 0.5 (superseded by a newer entry)"
-    if best.vector is not None and best.bm25 is not None:
-        lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
-    if text and shares:
-        name = "relevance" if best.vector is None else "words"
-        lines.append(
-            f"{name}: {(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}"
-            f" + {(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f} + {ENTRY_WEIGHT:g} x note {shares.entry:.4f}"
-            f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
-        )
-        lines.append(
-            f"section: BM25 {text.own:.3g}"
-            + (f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else "")
-        )
-    lines += _explain_words(trace, candidate.key)
-    lines.append(explain_prominence(best))
-    if before is None:
-        lines.append("relevance: beyond the candidates that compete; by BM25 alone")
-    elif before != rank:
-        lines.append(
-            f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
-        )
-    if group.size > 1:
-        lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
-    return tuple(lines)
-
-
-def _explain_words(trace: SearchTrace, key: int) -> list[str]:
-    """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
-    query = trace.found.query
-    if query is None or key not in trace.named:
-        return []
-    said, lacking = trace.named[key]
-    parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
-    named = {name: ", ".join(term.strip('" *') for term in terms) for name, terms in parts.items() if terms}
-    return ["; ".join(f"{name} {terms}" for name, terms in named.items())]
-
-
-def explain_prominence(scored: Scored) -> str:
-    """Return what the prominence of a candidate is made of."""
-    candidate = scored.candidate
-    age = f"{scored.weight.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
-    return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"
-
-
 #: Words find little where the best passage says less of the query than this.
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
@@ -106,16 +47,16 @@ DIVERSE = 30
 def retrieve(
     index: Index, request: Request, ranking: Ranking, today: date, question: VectorQuery | None = None
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Return the hits for a request, best first.
+    """Return the hits for a request, best first, and notes about them.
 
-    With them comes what the asker should know about them. With a `question`, passages count that
-    are near to it in meaning, whatever their words.
+    A note tells the user that the query was changed, or that the hits are weak. With a `question`, passages whose
+    vectors are similar to it count too, whatever their words.
     """
     trace = trace_search(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     first, rest = spread(trace.ordered, 1 if request.by_entry else request.per_entry)
     if request.limit > len(first) and not request.by_entry:
-        more = _further(index, trace, request, ranking, today)
+        more = _rank_beyond_candidates(index, trace, request, ranking, today)
         first, rest = spread([*trace.ordered, *more], request.per_entry)
     ordered = first if request.by_entry else [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
@@ -156,8 +97,9 @@ def trace_search(
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
-    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    trusted = _trust_nearness(found, texts, most)
+    # The score of a text that says every word of the query once.
+    full_score = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
+    trusted = _trust_nearness(found, texts, full_score)
     sections = _score_sections(found, texts, trusted, weights, ranking)
     competing = _choose_competing(sections, by_entry=request.by_entry)
 
@@ -168,7 +110,7 @@ def trace_search(
     entries = score_entries(index, finder, chunks, said) if finder else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
-    sides = Sides(words, _look_up(found, [(passage.key, passage.number) for passage in passages]), trusted)
+    sides = Sides(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
     scored = score_passages([(competing[passage.key], passage) for passage in passages], sides, weights, ranking)
     scored = _below_successors(index, scored, chunks)
 
@@ -178,18 +120,18 @@ def trace_search(
     limit = len(groups) if request.by_entry or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
-    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
+    coverage = max((passage.words for passage in passages), default=0.0) / full_score if full_score else 0.0
     named = {key: finder.name_terms(words) for key, words in said.items()} if finder and request.explain else {}
     return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, named)
 
 
-def _trust_nearness(found: Found, texts: Mapping[int, TextScore], most: float) -> float:
-    """Return how far nearness in meaning is trusted, from 0 to 1, where words could score `most`.
+def _trust_nearness(found: Found, texts: Mapping[int, TextScore], full_score: float) -> float:
+    """Return how far nearness in meaning is trusted, from 0 to 1.
 
     Who asks in the words of a note needs no guess at the meaning.
     """
     best = max((text.own for text in texts.values()), default=0.0)
-    said = min(1.0, best / (MOST_TIMES * most)) if most else 0.0
+    said = min(1.0, best / (MOST_TIMES * full_score)) if full_score else 0.0
     return found.trusted * (1.0 - said**2)
 
 
@@ -204,7 +146,7 @@ def _choose_competing(sections: Sequence[Section], *, by_entry: bool) -> dict[in
     return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
 
 
-def _look_up(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
+def _nearness_of(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
     """Return how near passages of sections, or sections as wholes, are in meaning; None where that does not count."""
     if found.nearness is None:
         return None
@@ -221,7 +163,7 @@ def _score_sections(
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
-    relevance = fuse(Sides(words, _look_up(found, [(key, None) for key in keys]), trusted), len(keys), ranking)
+    relevance = fuse(Sides(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), ranking)
     sections = [
         Section(candidate, fit, weights[candidate.key].apply(fit))
         for candidate, fit in zip(found.candidates, relevance, strict=True)
@@ -288,7 +230,9 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
     return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
 
 
-def _further(index: Index, trace: SearchTrace, request: Request, ranking: Ranking, today: date) -> list[Group]:
+def _rank_beyond_candidates(
+    index: Index, trace: SearchTrace, request: Request, ranking: Ranking, today: date
+) -> list[Group]:
     """Return hits beyond the sections that compete: the best passage of each, those not even candidates last."""
     found, there = trace.found, {item.candidate.key for item in trace.scored}
     relevance = {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in there}
@@ -299,11 +243,12 @@ def _further(index: Index, trace: SearchTrace, request: Request, ranking: Rankin
     chunks = index.chunks(one.key for one in relevance)
     finder = WordFinder(index, found.query, found.weights) if found.query else None
     passages = find_passages(finder, chunks, finder.read(chunks) if finder else {})
-    first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
+    # The last of each section, the best one, is kept.
+    best_passage = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     scored = []
     for one, fit in relevance.items():
         weight = weigh(one, ranking, today)
-        scored.append(Scored(one, first[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
+        scored.append(Scored(one, best_passage[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
     shown = _without_shadowed(index, scored, chunks, request.filters)
     return without_copies((make_group(item, chunks[item.candidate.key]) for item in shown), trace.groups)
 
@@ -375,3 +320,61 @@ def _round(value: float) -> float:
     A weak match beside a strong one is still above 0.
     """
     return float(f"{value:.6g}")
+
+
+def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
+    """Return a line for every factor of a hit's score.
+
+    `before` is its rank before variety counted; None beyond the candidates.
+    """
+    best, candidate = group.best, group.best.candidate
+    text, shares = trace.texts.get(candidate.key), trace.shares.get(best.passage)
+    lines = [
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
+    ]
+    if best.share < 1:
+        lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
+    if candidate.is_superseded:
+        lines[0] += f" x {SUPERSEDED_FACTOR:g} (superseded by a newer entry)"
+    if best.vector is not None and best.bm25 is not None:
+        lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
+    if text and shares:
+        name = "relevance" if best.vector is None else "words"
+        lines.append(
+            f"{name}: {(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}"
+            f" + {(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f} + {ENTRY_WEIGHT:g} x note {shares.entry:.4f}"
+            f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
+        )
+        lines.append(
+            f"section: BM25 {text.own:.3g}"
+            + (f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else "")
+        )
+    lines += _explain_words(trace, candidate.key)
+    lines.append(explain_prominence(best))
+    if before is None:
+        lines.append("relevance: beyond the candidates that compete; by BM25 alone")
+    elif before != rank:
+        lines.append(
+            f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
+        )
+    if group.size > 1:
+        lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
+    return tuple(lines)
+
+
+def _explain_words(trace: SearchTrace, key: int) -> list[str]:
+    """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
+    query = trace.found.query
+    if query is None or key not in trace.named:
+        return []
+    said, lacking = trace.named[key]
+    parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
+    named = {name: ", ".join(term.strip('" *') for term in terms) for name, terms in parts.items() if terms}
+    return ["; ".join(f"{name} {terms}" for name, terms in named.items())]
+
+
+def explain_prominence(scored: Scored) -> str:
+    """Return what the prominence of a candidate is made of."""
+    candidate = scored.candidate
+    age = f"{scored.weight.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"

@@ -85,13 +85,13 @@ class Searching:
         )
         if vaults:
             return self._search_team(request, vaults, sync=sync, progress=progress)
-        result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
+        result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
         if is_typing:
             return result
         log_shown(
             self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
         )
-        theirs = self.search_host(request)
+        theirs = self.search_agent_memory(request)
         if not theirs:
             return result
         from memory_kb.search.agent_memory import merge_hits
@@ -110,16 +110,16 @@ class Searching:
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
                 degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
             with team.opened(vaults) as (index, notes):
-                result = self._answer(index, request, self._ask_team(index, request), (*degraded, *notes))
+                result = self._rank(index, request, self._embed_for_team(index, request), (*degraded, *notes))
                 return result._replace(hits=tuple(map(_name_vault, result.hits)))
         except Unreachable as exc:
-            result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
+            result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
             return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
 
-    def _answer(
+    def _rank(
         self, index: SqliteIndex | PostgresIndex, request: Request, asked: EmbeddedQuery, degraded: tuple[str, ...]
     ) -> SearchResult:
-        """Return what an index knows, and what of it could not be read."""
+        """Rank the hits of one index, and name the files that it holds only in part."""
         from memory_kb.search.search import FEW_WORDS, retrieve
 
         (question, reasons), today = asked, self._vault.clock().date()
@@ -134,8 +134,8 @@ class Searching:
         mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
         return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
 
-    def _ask_team(self, index: PostgresIndex, request: Request) -> EmbeddedQuery:
-        """Return the request's question with its cosines in a team's index, where it has a use for one."""
+    def _embed_for_team(self, index: PostgresIndex, request: Request) -> EmbeddedQuery:
+        """Return the query with its cosines in a team's index, or `NOT_EMBEDDED` where the search uses words only."""
         from memory_kb.errors import ProviderFailed, explain_failure
         from memory_kb.search.query import parse_query
 
@@ -150,9 +150,9 @@ class Searching:
         table, reasons = index.compare(asked, request.filters)
         return EmbeddedQuery(VectorQuery(asked[1], table) if table else None, reasons)
 
-    def search_host(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
+    def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
-        host = self._open_host()
+        host = self._open_agent_memory()
         return host.search(request, only_ungiven=only_ungiven) if host else ()
 
     def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
@@ -183,20 +183,22 @@ class Searching:
         try:
             return Listing(self._vault, self._index).show(wanted)
         except (UnknownEntry, UnreadableInput):
-            host = self._open_host()
+            host = self._open_agent_memory()
             if host and (found := host.show(wanted)):
                 return found
             raise
 
-    def _open_host(self) -> HostMemory | None:
+    def _open_agent_memory(self) -> HostMemory | None:
         from memory_kb.search.agent_memory import HostMemory, is_on
 
         if self._host is None and is_on(self._vault):
             self._host = HostMemory(self._vault)
         return self._host
 
-    def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
-        """Return what the vault knows about a request, without what agents remember by themselves."""
+    def search_vault(
+        self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None
+    ) -> SearchResult:
+        """Update the index, embed the query, and search this vault without agents' own memories."""
         pending, degraded = self._index.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
@@ -207,9 +209,9 @@ class Searching:
             unnamed += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
             unnamed += (f"there is no job {request.filters.job!r}",)
-        asked = self.ask(index, request)
+        asked = self.embed_query(index, request)
         with index.snapshot():
-            result = self._answer(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
+            result = self._rank(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
         return result._replace(freshness=result.freshness._replace(pending=pending))
 
     def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
@@ -221,7 +223,8 @@ class Searching:
             return request, ()
         from memory_kb.errors import ProviderFailed, explain_failure
         from memory_kb.providers.spending import Memo
-        from memory_kb.search.query import ask_terms, is_long, make_prompt
+        from memory_kb.search.key_terms import ask_terms, make_prompt
+        from memory_kb.search.query import is_long
 
         if not is_long(request.text):
             return request, ()
@@ -236,8 +239,8 @@ class Searching:
         except ProviderFailed as exc:
             return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
 
-    def ask(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
-        """Return the request's question as a vector, where it has a use for one."""
+    def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
+        """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
         from memory_kb.search.query import parse_query
 
         if request.mode == "text" or not parse_query(request.text).terms:
@@ -275,7 +278,7 @@ class Searching:
         def explain(index: SqliteIndex) -> WhyNot:
             self._index.refresh()
             constructed, unnamed = self.name_key_terms(request)
-            asked = self.ask(index, constructed)
+            asked = self.embed_query(index, constructed)
             with index.snapshot():
                 unread = inventory.explain_unread(self._vault, index, wanted)
                 if unread:
@@ -290,7 +293,7 @@ class Searching:
 
         try:
             with self._index.team.opened(vaults) as (team_index, notes):
-                asked = self._ask_team(team_index, request)
+                asked = self._embed_for_team(team_index, request)
                 return self._explain(team_index, team_index.find(wanted), request, asked, notes)
         except Unreachable as exc:
             answer = self._index.use(explain)

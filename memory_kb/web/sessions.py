@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from memory_kb.web.highlight import Stretch
+from memory_kb.context.highlight import Stretch
 from memory_kb.web.site import PAGE_SIZE, Site, param, read_query
 
 if TYPE_CHECKING:

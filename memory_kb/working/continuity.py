@@ -177,7 +177,7 @@ class Continuity:
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
-            result = self._searching.answer(index, request, sync=True, progress=None)
+            result = self._searching.search_vault(index, request, sync=True, progress=None)
             named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
             entries = (
                 one
