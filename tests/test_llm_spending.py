@@ -67,7 +67,7 @@ def test_every_call_is_noted_with_its_cost(
 def test_nothing_is_asked_when_the_day_is_spent(
     paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path
 ) -> None:
-    log.note("openai", "m", TokenUsage(1, 1), 0.9999)
+    log.record("openai", "m", TokenUsage(1, 1), 0.9999)
     with pytest.raises(SpendLimitReached) as caught:
         paid(log).complete("Fill in.", FORM, timeout=20)
     assert "$1.00 of $1.00 for today is spent" in str(caught.value)
@@ -113,13 +113,13 @@ def test_a_torn_ledger_still_counts(tmp_path: Path) -> None:
     file = tmp_path / "spend.jsonl"
     log = SpendLog(file, 1.0, lambda: NOON)
     assert log.spent_today() == 0
-    log.note("openai", "m", TokenUsage(1, 1), 0.25)
+    log.record("openai", "m", TokenUsage(1, 1), 0.25)
     with file.open("ab") as ledger:
         ledger.write(
             b'\xff\xfe junk\n{"time": "2026-11-21T13:00:00", "usd": "0.5"}\n{"time": "2026-11-20T13:00:00", "usd": 9}\n{"time": "2026-11-21T1'
         )
     assert log.spent_today() == 0.75
-    log.note("openai", "m", TokenUsage(1, 1), 0.125)
+    log.record("openai", "m", TokenUsage(1, 1), 0.125)
     assert log.spent_today() == 0.875
 
 
@@ -129,7 +129,7 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
     with pytest.raises(ProviderFailed, match="cannot be written"):
         log.check(0.1)
     with pytest.raises(ProviderFailed, match="cannot be written"):
-        log.note("openai", "m", TokenUsage(1, 1), 0.1)
+        log.record("openai", "m", TokenUsage(1, 1), 0.1)
     log.check(0.0)
 
 
@@ -139,7 +139,7 @@ def test_several_processes_keep_one_ledger(tmp_path: Path) -> None:
         "import sys, pathlib\n"
         "from memory_kb.providers.spending import SpendLog, TokenUsage\n"
         "log = SpendLog(pathlib.Path(sys.argv[1]), 1.0)\n"
-        "for _ in range(100): log.note('openai', 'm', TokenUsage(1, 1), 0.001)\n"
+        "for _ in range(100): log.record('openai', 'm', TokenUsage(1, 1), 0.001)\n"
     )
     file = tmp_path / "spend.jsonl"
     started = [subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=REPOSITORY) for _ in range(4)]

@@ -209,7 +209,7 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     """
     edits = defaultdict[int, list[tuple[Memory, Link, str, dict[str, Value]]]](list)
 
-    def note(memory: Memory, to: Memory, relation: str, reason: str, values: dict[str, Value]) -> None:
+    def add(memory: Memory, to: Memory, relation: str, reason: str, values: dict[str, Value]) -> None:
         edits[id(memory)].append((memory, Link(to.id, relation), reason, values))
 
     retired: set[int] = set()
@@ -221,11 +221,11 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
             continue
         if one.resolution == "retire":
             retired.add(id(older))
-            note(older, newer, "superseded_by", f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
-            note(newer, older, "supersedes", f"It has taken the place of {older.id} ({signal}).", {})
+            add(older, newer, "superseded_by", f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
+            add(newer, older, "supersedes", f"It has taken the place of {older.id} ({signal}).", {})
         else:
-            note(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
-            note(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
+            add(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
+            add(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
     changes = []
     for edit in edits.values():
         memory, reason = edit[0][0], edit[0][2]

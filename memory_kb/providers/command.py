@@ -82,7 +82,7 @@ class CommandLlm:
             # Marked as ours: should the program's own conversation ever be imported, nothing of it is learned.
             answer = self._run(add_quiet_options(self._command, program), wrap(prompt), deadline)
         finally:
-            self._log.note("command", self._name, TokenUsage(count_tokens(prompt), count_tokens(answer)), 0.0)
+            self._log.record("command", self._name, TokenUsage(count_tokens(prompt), count_tokens(answer)), 0.0)
         return answer
 
     def _run(self, words: Sequence[str], prompt: str, deadline: float) -> str:

@@ -170,9 +170,9 @@ class RemoteLlm:
             reply = self._calls.call(request, pace, deadline)
         except ProviderFailed:
             if may_be_billed:
-                self._note(expected)
+                self._record(expected)
             raise
-        self._note(reply.usage or TokenUsage(expected.input_tokens, estimate_tokens(reply.text)))
+        self._record(reply.usage or TokenUsage(expected.input_tokens, estimate_tokens(reply.text)))
         if reply.is_cut:
             raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
         return reply.text
@@ -180,5 +180,5 @@ class RemoteLlm:
     def _price(self, usage: TokenUsage) -> float:
         return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)
 
-    def _note(self, usage: TokenUsage) -> None:
-        self._log.note(self._model.provider, self._model.name, usage, self._price(usage))
+    def _record(self, usage: TokenUsage) -> None:
+        self._log.record(self._model.provider, self._model.name, usage, self._price(usage))

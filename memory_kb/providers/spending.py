@@ -157,8 +157,8 @@ class SpendLog:
             said = f"${spent:.2f} of ${self._daily:.2f} for today is spent and the call may cost ${usd:.4f}"
             raise _refuse(said, "daily_spend")
 
-    def note(self, provider: str, model: str, usage: TokenUsage, usd: float) -> None:
-        """Write down a call."""
+    def record(self, provider: str, model: str, usage: TokenUsage, usd: float) -> None:
+        """Record a call and its cost."""
         self.total = self.total.plus(Metered(1, *usage, round(usd, 9)))
         time = self._clock().astimezone(UTC).isoformat(timespec="seconds")
         used = {"provider": provider, "model": model, **usage._asdict()}

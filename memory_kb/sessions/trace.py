@@ -116,8 +116,8 @@ class _Failures:
         self.all: dict[tuple[str, str], Failure] = {}
         self._open: list[_OpenFailure] = []
 
-    def note(self, call: Call, fault: CallFault) -> None:
-        """Note that a call failed."""
+    def record(self, call: Call, fault: CallFault) -> None:
+        """Record that a call failed."""
         if fault.sort != "work":
             return
         known = self.all.get(fault.key)
@@ -127,7 +127,7 @@ class _Failures:
             self._open = [*self._open, _OpenFailure(call, fault.key)][-_FAILURES:]
 
     def resolve(self, call: Call, *, is_sure: bool) -> None:
-        """Take a call that succeeded, if that is sure, as the end of the errors it covers; note that something was done."""
+        """Take a call that succeeded, if that is sure, as the end of the errors it covers; record that something was done."""
         for one in [one for one in self._open if is_sure and covers(call, one.call)]:
             again = "when it was run again" if call.shown == one.call.shown else "instead"
             how = "after something was changed or run" if one.is_changed else again
@@ -172,8 +172,8 @@ class _Checks:
     def __init__(self) -> None:
         self._last: dict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = {}
 
-    def note(self, call: Call, answer: ToolOutcome) -> None:
-        """Note how a check went; other calls are none."""
+    def record(self, call: Call, answer: ToolOutcome) -> None:
+        """Record how a check went; other calls are ignored."""
         if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
             return
         self._last.pop((call.family, call.targets), None)
@@ -193,8 +193,8 @@ class _Retries:
         self.found: list[Retry] = []
         self._failed: tuple[int, Command, str] | None = None
 
-    def note(self, seq: int, call: Call, answer: ToolOutcome) -> None:
-        """Note a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
+    def record(self, seq: int, call: Call, answer: ToolOutcome) -> None:
+        """Record a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
         if call.kind == "look":
             return
         command = call.command if call.command and not (call.line or call.command.is_piped) else None
@@ -281,16 +281,16 @@ class _Tracer:
         line.result = _result_of(answer)
         if answer.fault and call.kind == "look":
             line.action, line.targets = call.shown, ()
-        self.retries.note(self.seq, call, answer)
+        self.retries.record(self.seq, call, answer)
         if answer.fault:
-            self.checks.note(call, answer)
-            self.failures.note(call, answer.fault)
+            self.checks.record(call, answer)
+            self.failures.record(call, answer.fault)
         elif answer.ok is not False:
             for one in call.parts:
                 self._succeed(one, answer, event.content or "")
 
     def _succeed(self, call: Call, answer: ToolOutcome, content: str) -> None:
-        self.checks.note(call, answer)
+        self.checks.record(call, answer)
         self.failures.resolve(call, is_sure=answer.ok is True)
         self._touch(call)
         if call.kind == "commit":
@@ -344,7 +344,7 @@ class _Tracer:
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
             self.actions += 1
             if fault:
-                self.failures.note(Call("run", event.event, (), shown), fault)
+                self.failures.record(Call("run", event.event, (), shown), fault)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
