@@ -69,7 +69,7 @@ class RetrievalLog:
         self.file = folder / "retrievals.jsonl"
 
     def append(self, retrieval: Retrieval) -> None:
-        """Write down what was shown, if that can be written: nothing that is read fails for it.
+        """Record what was shown, if that can be written: no reading verb fails for it.
 
         Credentials are taken out of what was asked.
         """
@@ -77,7 +77,7 @@ class RetrievalLog:
             append_lines(self.file, [_line_of(retrieval)])
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
-        """Write down what is about to be counted, or is."""
+        """Record what is about to be counted, or is counted."""
         lines = [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted]
         append_lines(self.file, lines)
 
@@ -266,7 +266,7 @@ class MaintenanceLog:
         return found
 
     def done(self, step: str, now: datetime) -> None:
-        """Write down that a step is done."""
+        """Record that a step is done."""
         append_lines(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
 
 

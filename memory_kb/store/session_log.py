@@ -99,7 +99,7 @@ class SessionFiles:
                 os.close(descriptor)
 
     def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> AbstractContextManager[None]:
-        """Be the only one that ends a session and does what follows."""
+        """Hold the lock for ending a session and running what follows."""
         return hold_lock(make_folder(self.folder / ".ending") / session, END_PATIENCE, on_wait)
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
