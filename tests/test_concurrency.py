@@ -260,7 +260,7 @@ def test_a_search_answers_while_another_process_indexes(vault: Vault, open_kb: O
 def test_who_writes_takes_the_index_as_it_is_while_another_process_indexes(
     vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_kb.index.vault_index._PATIENCE", 30.0)
+    monkeypatch.setattr("memory_kb.index.vault_index._SEARCH_WAIT_SECONDS", 30.0)
     folder = vault(notes(20))
     kb = open_kb(folder)
     kb.sync()

@@ -235,7 +235,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def set_version(connection: sqlite3.Connection, version: tuple[int, int] = _OURS) -> None:
-    """Write down whose tables these are, and of which version."""
+    """Record that the tables are ours, and their version."""
     connection.execute(f"PRAGMA application_id = {version[0]}")
     connection.execute(f"PRAGMA user_version = {version[1]}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
-from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
+from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress, VectorQuery
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
@@ -41,8 +41,6 @@ _QUESTIONS = 256
 #: Seconds that others are waited for: by a search, by a write, and by `index`.
 _BRIEF, _LOCK_SECONDS, _LONG = 0.2, 300.0, 3600.0
 
-#: Told the number of texts embedded and the number to embed.
-Progress = Callable[[int, int], None]
 #: Texts by the hashes that their vectors are cached by.
 Texts = Mapping[str, str]
 
@@ -84,7 +82,10 @@ class _Embedding:
         self._reason: str | None = None
 
     def run(self, limit: int | None = None) -> EmbeddingReport:
-        """Do it, unless more texts than `limit` are missing; what other working trees have is not made again."""
+        """Embed the missing texts, unless there are more than `limit`.
+
+        Vectors that other working trees have are taken over.
+        """
         from memory_kb.index.vectors import find_in_siblings
 
         self._attach()

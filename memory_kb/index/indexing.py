@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput
 from memory_kb.index.database import DATABASE
+from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Progress, pending_passages
+from memory_kb.index.sync import pending_passages
 from memory_kb.model import Problem, SyncReport
 from memory_kb.store.machine_folder import adopt
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from memory_kb.index.embedding import Estimate
-    from memory_kb.index.embedding import Progress as EmbedProgress
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.vectors import Pruned
     from memory_kb.reports import Findings
@@ -45,7 +45,7 @@ class Indexing:
         rebuild: bool = False,
         embed: bool = True,
         progress: Progress | None = None,
-        embed_progress: EmbedProgress | None = None,
+        embed_progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> SyncReport:
         """Bring the index to what the files say, and embed what is new if there is a provider; the team's index follows.

@@ -4,7 +4,7 @@ Callers do not know which engine is behind.
 """
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memory_kb.model import Filters, Problem, StoredEntry
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from memory_kb.providers.base import Vectors
 
+
+#: Called with how many files or texts are done, and of how many; 0 where that is not known.
+Progress = Callable[[int, int], None]
 
 #: What the problem of a file says that was indexed only in part.
 IS_CUT = "over index.max_file_bytes"

@@ -62,7 +62,7 @@ class PostgresIndex:
         self._counts: dict[Words, int] = {}
 
     def close(self) -> None:
-        """Give the memory back; the connection stays."""
+        """Free the tokenizer; the connection stays open."""
         self._words.close()
 
     @property

@@ -203,7 +203,7 @@ class SessionIndex:
         self._opened: sqlite3.Connection | None = None
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the database; it is opened again when it is used again."""
         if self._opened:
             self._opened.close()
             self._opened = None

@@ -107,7 +107,7 @@ class SqliteIndex:
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the database and free the tokenizer."""
         self._connection.close()
         if "_words" in self.__dict__:
             self._words.close()

@@ -83,7 +83,7 @@ class SqliteWriter:
         """Add a file, replacing what is there of it."""
         if is_known:
             self._unindex(file.path)
-        self._note(file, digest, problems)
+        self._record_file(file, digest, problems)
         self._changes += 1
         for chunk in chunks:
             self._last += 1 if chunk.part else 2
@@ -93,7 +93,7 @@ class SqliteWriter:
             self._flush()
 
     def touch(self, file: FileStat) -> None:
-        """Note that a file looks different but says the same."""
+        """Store the new time and size of a file whose content is unchanged."""
         self._connection.execute(
             "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?",
             (file.mtime_ns, file.size, file.inode, file.path),
@@ -126,7 +126,7 @@ class SqliteWriter:
     def _max_rowid(self) -> int:
         return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
 
-    def _note(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
+    def _record_file(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
         complaints = None
         if problems:
             import json

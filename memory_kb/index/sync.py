@@ -5,12 +5,12 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.index.database import MEMORY
-from memory_kb.index.port import KnownFile, SyncWindow
+from memory_kb.index.port import KnownFile, Progress, SyncWindow
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.store.walk import walk, walk_region, walk_root
@@ -163,9 +163,6 @@ def real_differences(
     found = differences(vault, index, problems, regions)
     return (one for one in found if not has_same_bytes(vault, one))
 
-
-#: Called with how many files are done, and of how many; 0 where that is not known.
-Progress = Callable[[int, int], None]
 
 #: Seconds after which a first index commits what it has: no more than that is lost when it is killed.
 _BATCH_SECONDS = 1.0

@@ -72,7 +72,7 @@ class WordCutter:
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the tokenizer."""
         self._connection.close()
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:

@@ -20,8 +20,9 @@ from memory_kb.index.database import (
     is_damage,
     replace_damaged,
 )
+from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Progress, Regions, has_changed_files, survey, sync
+from memory_kb.index.sync import Regions, has_changed_files, survey, sync
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.store.walk import UNLISTED
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
     from memory_kb.providers.base import Embedder
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
-_PATIENCE = 1.0
+_SEARCH_WAIT_SECONDS = 1.0
 #: Seconds that it waits for the beginnings of a first index.
-_PATIENCE_AT_FIRST = 5.0
+_FIRST_INDEX_WAIT_SECONDS = 5.0
 #: With this many files or more, a running watcher is asked before they are compared.
 _LARGE = 3_000
 #: Its answer is waited for this long, about half the time that the comparison would take.
 _SECONDS_PER_FILE = 2e-6
 #: With a time limit, at most this many files are compared; more are left to a process in the background.
 _FEW_FILES = 1_000
-#: Seconds that a command which must write waits.
-LONG_PATIENCE = 60.0
+#: Seconds that a command which must write waits for the index lock.
+INDEX_LOCK_SECONDS = 60.0
 
 _T = TypeVar("_T")
 
@@ -200,7 +201,7 @@ class VaultIndex:
             kept = replace_damaged(self._file, seen)
             if kept:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
-            self._sync_locked(LONG_PATIENCE)
+            self._sync_locked(INDEX_LOCK_SECONDS)
             return work(self.index)
         finally:
             self._depth -= 1
@@ -227,7 +228,7 @@ class VaultIndex:
         rebuild: bool = False,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
-        wait: float = LONG_PATIENCE,
+        wait: float = INDEX_LOCK_SECONDS,
     ) -> SyncReport:
         """Bring the index to what the files say, all of them or those of some regions.
 
@@ -260,7 +261,7 @@ class VaultIndex:
         problems: list[Problem] = []
         if not must_build and not has_changed_files(self._vault, index, problems=problems):
             return Refreshed(0, _describe_unlisted(problems))
-        wait = _PATIENCE if index.generation else _PATIENCE_AT_FIRST
+        wait = _SEARCH_WAIT_SECONDS if index.generation else _FIRST_INDEX_WAIT_SECONDS
         try:
             report = self._sync_locked(wait if may_wait or not index.generation else 0, progress=progress)
         except VaultBusy:
@@ -331,9 +332,9 @@ class VaultIndex:
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the lock of the index."""
-        return hold_lock(self._lock, LONG_PATIENCE)
+        return hold_lock(self._lock, INDEX_LOCK_SECONDS)
 
-    def publish(self, patience: float = LONG_PATIENCE) -> tuple[str, ...]:
+    def publish(self, patience: float = INDEX_LOCK_SECONDS) -> tuple[str, ...]:
         """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it.
 
         Another writer is waited for, at most `patience` seconds.

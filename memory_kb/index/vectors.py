@@ -170,7 +170,7 @@ class EmbeddingCache:
             self._connection.executemany("DELETE FROM embedding_cache WHERE hash = ?", ((digest,) for digest in hashes))
 
     def touch(self, space: VectorSpace, hashes: Iterable[str]) -> None:
-        """Note that vectors are of use today."""
+        """Set the last-used day of some vectors to today."""
         now = _now()
         with transaction(self._connection):
             self._connection.execute(
@@ -296,7 +296,7 @@ class VectorStore:
             vector_file = self._add(empty, table.keys[table.alive], table.rows[table.alive])
         for batch in batched(missing.tolist(), _LOOKED_UP):
             vector_file = self._add_cached(vector_file, batch)
-        self._note(vector_file)
+        self._record(vector_file)
 
     def _add_cached(self, vector_file: VectorFile, keys: Sequence[int]) -> VectorFile:
         """Add those of some chunks whose passages all have a vector in the cache."""
@@ -326,7 +326,7 @@ class VectorStore:
                     with contextlib.suppress(OSError):  # still mapped by somebody, on Windows
                         (self._folder / name).unlink()
 
-    def _note(self, vector_file: VectorFile) -> None:
+    def _record(self, vector_file: VectorFile) -> None:
         if vector_file in self.vector_files():
             return
         # Earlier versions read two more numbers; 0 is true of every file.

@@ -13,8 +13,8 @@ from memory_kb.private import cut_private
 from memory_kb.store.logs import log_shown
 
 if TYPE_CHECKING:
+    from memory_kb.index.port import Progress
     from memory_kb.index.postgres import PostgresIndex
-    from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
