@@ -20,9 +20,9 @@ BUSY_SECONDS = 30.0
 DATABASE = ".memory.db"
 #: In the place of a path: an index in memory, for a moment.
 MEMORY = Path(":memory:")
-#: The lock of whoever indexes, beside the database.
+#: The lock file of the process that writes to the index, beside the database.
 LOCK = "index.lock"
-#: Given a new index and its path: puts in what can be had without reading the notes.
+#: Called with a new index and its path; copies into it what can be known without reading the notes.
 Fill = Callable[[sqlite3.Connection, Path], None]
 _OURS = (APPLICATION_ID, SCHEMA_VERSION)
 _DAMAGE = (
@@ -40,9 +40,9 @@ _LEAST_ROOM = 65_536
 
 
 def connect(place: Path | str, wait: float = 0.0) -> sqlite3.Connection:
-    """Open a connection in autocommit mode with our settings, to a path or a URI.
+    """Return a connection in autocommit mode with our settings, to a path or a URI.
 
-    Nothing is checked yet. A statement waits for another process so many seconds, as long as usual with 0.
+    Nothing is checked yet. A statement waits up to `wait` seconds for another process, `BUSY_SECONDS` with 0.
     """
     connection = sqlite3.connect(
         place,
@@ -73,7 +73,7 @@ def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
 def explain_unusable(error: Exception, path: Path) -> tuple[str, str]:
     """Return why a database cannot be used, and what to do about it.
 
-    SQLite calls a disk without room anything, an I/O error too; so the disk is asked.
+    SQLite reports a full disk as many different errors, so the free space of the disk is checked.
     """
     import shutil
 
@@ -88,7 +88,7 @@ def explain_unusable(error: Exception, path: Path) -> tuple[str, str]:
 
 
 def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the application id and schema version. Reading them also finds out a file that is no database."""
+    """Return the application id and schema version. A file that is no database raises an error."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application, version
@@ -97,9 +97,9 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
 def open_database(
     path: Path, tokenizer: str, wait: float, mark: str | None, fill: Fill
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """Open the index, making or remaking it as needed; one that does not bear `mark` was made elsewhere.
+    """Open the index, making it anew if needed; return the connection and sentences about why it was made anew.
 
-    Return what had to be remade too. A new index is given what `fill` finds for it.
+    An index without `mark` was made on another machine and is not used. `fill` is called with a new index.
     """
     if path == MEMORY:
         connection = connect(path)
@@ -172,7 +172,7 @@ def _read_mark(connection: sqlite3.Connection) -> str | None:
 
 
 def _find_foreign(path: Path, mark: str | None) -> str:
-    """Return the ending under which a file is set aside that is no index of ours; nothing for one that can be used."""
+    """Return the ending for setting aside a file that is no index of ours; empty if the file can be used."""
     if not path.exists():
         return ""
     with contextlib.closing(connect(path)) as connection:
@@ -241,7 +241,7 @@ def set_version(connection: sqlite3.Connection, version: tuple[int, int] = _OURS
 
 
 def _begin_logging(connection: sqlite3.Connection) -> None:
-    """Change to a write-ahead log, which SQLite refuses while anybody else so much as looks."""
+    """Change to a write-ahead log, which SQLite refuses while another connection is open."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -301,7 +301,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def scrub(connection: sqlite3.Connection, full_text: str) -> bool:
-    """Merge a full-text index into one piece and write the file anew; return whether that is all that is left.
+    """Merge a full-text index into one segment and rewrite the file; return whether nothing deleted is left in it.
 
     It is not where another process still reads the write-ahead log. Rows without a key of their own may be renumbered.
     """

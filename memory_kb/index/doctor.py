@@ -52,7 +52,7 @@ def read_queries(vault: Vault) -> Queries:
 
 
 def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield what is wrong with the saved queries, and what they expect that is nowhere."""
+    """Yield the problems of the saved queries, among them expected entries that do not exist."""
     read = read_queries(vault)
     yield from read.problems
     if not read.queries:
@@ -95,19 +95,19 @@ def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterab
     return found
 
 
-#: So many findings are kept for the page.
+#: The most findings that are kept for the web page.
 _FIRST = 300
 
 
 def keep_last(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
-    """Keep what `lint` or `doctor` found, for the page."""
+    """Store the findings of `lint` or `doctor` for the web page."""
     moment = vault.clock().isoformat(timespec="seconds")
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         cache.keep_last(verb, LintPass(generation, moment, len(found), tuple(found[:_FIRST])))
 
 
 def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
-    """Return the files and folders that may not be read, also those that were read before and look as they did."""
+    """Return the files and folders that cannot be read, also those that were indexed before and look unchanged."""
     problems: list[Problem] = []
     indexed = set(index.paths())
     for file in walk(vault, vault.settings.ignore, problems):
@@ -118,9 +118,9 @@ def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
 
 
 def _chosen(vault: Vault, path: str) -> str:
-    """Return a path to lint as it is in output.
+    """Return a path to lint in the form that output uses.
 
-    It may be given from the vault or from here.
+    It may be relative to the vault or to the current folder.
     """
     given, path = path, readable_name(path).removeprefix("./").rstrip("/")
     if not os.path.isabs(path) and ".." not in Path(path).parts and vault.resolve(path).exists():
@@ -132,9 +132,9 @@ def _chosen(vault: Vault, path: str) -> str:
 
 
 def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None) -> Sequence[Problem]:
-    """Return double ids, links that lead nowhere, secrets, and conflicts that nobody settled.
+    """Return duplicate ids, links that lead nowhere, secrets, and unresolved merge conflicts.
 
-    While no file has changed, what the cache has of the last time is true.
+    While no file has changed, the cached result of the last time is returned.
     """
     cache = cache or LintCache()
     hashes = index.file_hashes()
@@ -153,7 +153,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
 
 
 class _Check:
-    """The files of a vault held against each other."""
+    """One check of all files of a vault against each other."""
 
     def __init__(self, vault: Vault, index: SqliteIndex, by_file: Mapping[str, FileFindings]) -> None:
         self._vault, self._by_file = vault, by_file
@@ -167,7 +167,7 @@ class _Check:
         self._edges: dict[Edge, None] = {}
 
     def run(self) -> VaultFindings:
-        """Return what is wrong, and all entries with the links between them."""
+        """Return the problems, and all entries with the links between them."""
         problems = list(self._problems())
         nodes = [
             Node(key, one.id, one.title, one.kind, one.scope, one.status, one.path, one.line)
@@ -202,7 +202,7 @@ class _Check:
                 yield Problem(entry.path, line, said)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
-        """Return what a link of an entry leads to."""
+        """Return the entry that a link of an entry leads to, or None."""
         found = resolve(self._names, target, self._entries[key].path)
         other = self._keys[found.path, found.line] if found else key
         if other != key:
@@ -210,7 +210,7 @@ class _Check:
         return found
 
     def _check_links(self, key: int, links: Sequence[LinkInText]) -> Iterator[Problem]:
-        """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
+        """Yield a problem for every link of a text that leads nowhere, to several files or to a missing part.
 
         In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
         """
@@ -232,7 +232,7 @@ class _Check:
                 yield Problem(entry.path, link.line, say_missing(target, link.anchor, link.kind))
 
     def _line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
-        """Return the line of what a function finds in an entry as it is in its file, else where the entry's text begins."""
+        """Return the line in the file of the place that `find` returns for an entry, else of the entry's first line."""
         text, entries = self._parse(entry.path)
         found = [one for one in entries if one.id == entry.id and one.line <= entry.line]
         return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
@@ -250,7 +250,7 @@ class _Check:
 
 
 def _read_text(vault: Vault, path: str) -> str:
-    """Return the text of a file, none where it cannot be read."""
+    """Return the text of a file, empty if it cannot be read."""
     try:
         return decode_note(read_note_text(path, vault.resolve(path)).data)[0]
     except (MemoryKBError, OSError):
@@ -268,7 +268,7 @@ def _linked_path(source: str, target: str) -> str:
 
 
 def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -> Iterator[Problem]:
-    """Yield every way in which the index is not what the files say.
+    """Yield a problem for every difference between the index and the files.
 
     All of them are read, so that a change behind the same size and time is found. A thorough look
     also cuts them up anew and holds that against what the index made of them.
@@ -287,7 +287,7 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
 
 
 def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, but for some, of which the index has something else than would be made of them now.
+    """Yield the files, except those in `seen`, whose rows in the index differ from what indexing them now would give.
 
     What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
     """

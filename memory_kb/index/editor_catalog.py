@@ -76,7 +76,7 @@ class Catalog:
         return tuple(dict.fromkeys([*paths, *sorted(linking)]))
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
-        """Return what leads to an entry still when its `id`, `title`, `heading` or `alias` is changed, in lower case.
+        """Return the names, in lower case, that an entry keeps when its `id`, `title`, `heading` or `alias` changes.
 
         These are the names of its file, which every reader of notes knows, and its aliases.
         """
@@ -231,7 +231,7 @@ def suggest_tags(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, .
     return tuple(Suggested(tag, tag) for tag in chosen)
 
 
-#: So many headings with the words are looked at.
+#: The most headings with the words that are looked at.
 _MOST_HEADINGS = 2_000
 
 
@@ -261,7 +261,7 @@ EMPTY = Catalog(-1, (), {}, {})
 
 
 def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
-    """Return what the index holds."""
+    """Return a catalog of all entries of the index."""
     entries, links = [], {}
     for entry, text in entries_with_texts(index):
         entries.append(entry)

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-#: Batches that may fail before the rest is left for another time.
+#: Batches that may fail before the run ends early.
 _PATIENCE = 3
-#: Seconds that answers already paid for are waited for after Ctrl-C.
+#: Seconds to wait after Ctrl-C for answers that are already paid for.
 _GRACE = 5.0
-#: A search embeds what this many missing chunks have, and so many texts, by itself; more is left to `index`.
+#: A search itself embeds up to this many missing chunks with up to this many texts; more is left to `index`.
 CATCH_UP, _MOST_TEXTS = 32, 128
-#: Of so many it looks whether the cache has their vectors, as after a branch was checked out.
+#: For up to this many missing chunks it uses vectors from the cache, as after a branch was checked out.
 _LOOKED_UP = 500
-#: Questions whose vectors are kept.
+#: The most queries whose vectors are kept.
 _QUESTIONS = 256
-#: Seconds that others are waited for: by a search, by a write, and by `index`.
+#: Seconds to wait for a lock: by a search, by a write, and by `index`.
 _BRIEF, _LOCK_SECONDS, _LONG = 0.2, 300.0, 3600.0
 
 #: Texts by the hashes that their vectors are cached by.
@@ -46,7 +46,7 @@ Texts = Mapping[str, str]
 
 
 class Estimate(NamedTuple):
-    """What embedding would take: `usd` is None where the price is not known."""
+    """The texts and tokens that embedding would send, and their price; `usd` is None if that is not known."""
 
     texts: int = 0
     tokens: int = 0
@@ -54,7 +54,7 @@ class Estimate(NamedTuple):
 
 
 class EmbeddingReport(NamedTuple):
-    """What was embedded, what is still without a vector, and what failed first."""
+    """The numbers of texts embedded and of chunks still without a vector, and the first failure."""
 
     embedded: int = 0
     missing: int = 0
@@ -62,7 +62,7 @@ class EmbeddingReport(NamedTuple):
 
 
 class _Embedding:
-    """Embedding the chunks that have no vector, and putting them where searches look.
+    """One run that embeds the chunks without a vector and adds their vectors to the vector file.
 
     Vectors are cached batch by batch, so whatever ends it early costs nothing twice. The lock is held only for writing.
     """
@@ -138,7 +138,7 @@ class _Embedding:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _take_first(self, running: deque[tuple[list[str], Future[Vectors]]], seconds: float | None = None) -> None:
-        """Keep the answer to the oldest request, or note its failure; an answer stays on the list until it is kept."""
+        """Store the vectors of the oldest request, or record its failure; a request stays in the list until then."""
         batch, future = running[0]
         try:
             vectors = future.result(seconds)
@@ -157,7 +157,7 @@ class _Embedding:
 
 
 def _find_unknown(store: VectorStore, space: VectorSpace, passages: Iterable[EmbeddedPassage]) -> dict[str, str]:
-    """Return the texts of passages whose vectors are not cached, each once."""
+    """Return the texts of passages whose vectors are not cached, by hash."""
     texts = {passage.hash: passage.text for passage in passages}
     known = store.cache.known(space, texts) if texts else ()
     return {digest: text for digest, text in texts.items() if digest not in known}
@@ -196,7 +196,7 @@ class VectorSearch:
         return self._choose()
 
     def close(self) -> None:
-        """Give back what the embedder holds; it is chosen again when needed."""
+        """Close the embedder; it is chosen again when needed."""
         embedder = self.__dict__.pop("embedder", None)
         self._questions.clear()
         if embedder:
@@ -211,7 +211,7 @@ class VectorSearch:
         stop: threading.Event | None = None,
         wait: float = _LONG,
     ) -> EmbeddingReport:
-        """Embed every chunk that has no vector; one process at a time."""
+        """Embed every chunk that has no vector, one process at a time, and return the numbers."""
         try:
             embedder = self.embedder
         except ProviderFailed as exc:
@@ -232,7 +232,7 @@ class VectorSearch:
         return hold_lock(self._machine / "embed.lock", wait, on_wait)
 
     def estimate(self, index: SqliteIndex, further: Iterator[EmbeddedPassage]) -> Estimate | None:
-        """Return what embedding all chunks that have no vector would take; None without an embedder.
+        """Return the cost of embedding all chunks that have no vector; None without an embedder.
 
         `further` are passages of files that are not indexed yet; what other working trees have is not made.
         """
@@ -282,7 +282,7 @@ class VectorSearch:
         return embedder.space._replace(dimension=len(vector)), vector
 
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
-        """Look for vectors of new chunks; embed them if they are few."""
+        """Attach cached vectors of new chunks, or embed them if they are few; return why that failed, if it did."""
         space = store.cache.resolve(embedder.space)
         with contextlib.suppress(VaultBusy):
             missing = len(store.missing(space))

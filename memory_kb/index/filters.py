@@ -36,7 +36,7 @@ SQLITE = SqlDialect(":{}", "IN (SELECT value FROM json_each(:{}))", as_array, ha
 
 
 def is_narrow(filters: Filters) -> bool:
-    """Return whether filters let through only what is little in most vaults.
+    """Return whether filters let through only few entries in most vaults.
 
     Example:
         >>> is_narrow(Filters(kinds=("skill",))), is_narrow(Filters(kinds=("skill", "rule"))), is_narrow(Filters(learning_types=("proxy",)))
@@ -107,7 +107,7 @@ def _few(filters: Filters) -> Iterator[str]:
 
 
 def _unseen(filters: Filters) -> Iterator[str]:
-    """Yield the conditions that leave out what a search does not see by itself."""
+    """Yield the conditions that exclude what a search leaves out unless it is asked for."""
     if not filters.kinds:
         yield f"{{0}}.kind NOT IN ({_quoted(WORKING_KINDS)})"
     if not filters.statuses:

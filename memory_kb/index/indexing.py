@@ -48,7 +48,7 @@ class Indexing:
         embed_progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> SyncReport:
-        """Bring the index to what the files say, and embed what is new if there is a provider; the team's index follows.
+        """Update the index, the team's index, and with a provider the vectors; return what changed.
 
         `rebuild` starts from nothing but keeps vectors. A provider that fails is reported in the
         report's notices; the words are indexed all the same.
@@ -94,7 +94,10 @@ class Indexing:
         return self._index.use(prune)
 
     def adopt(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never."""
+        """Take over the sessions and vectors of a machine folder that was set aside; return sentences about it.
+
+        Its unfinished runs are never taken over.
+        """
         with self._find_writer().lock(), self._index.writing():
             self._index.close()
             try:
@@ -153,7 +156,7 @@ SESSIONS = ".sessions.db"
 
 
 def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
-    """Bring both databases to what the files say and leave no byte of before; return what could not be done."""
+    """Update both databases and leave no byte of deleted rows in them; return what could not be done."""
     from contextlib import closing
 
     from memory_kb.index.session_index import SessionIndex
@@ -173,7 +176,7 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
 
 
 def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> None:
-    """Delete the cached vectors of the chunks for which a function says so."""
+    """Delete the cached vectors of the chunks for whose text `is_gone` returns true."""
 
     def drop(index: SqliteIndex) -> None:
         gone: list[str] = []

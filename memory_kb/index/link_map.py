@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from memory_kb.index.lint_cache import Edge, LintCache, Node
 
-#: So many of an entry's neighbours are taken into a map for its sake.
+#: The most neighbours that one entry brings into a map.
 _BESIDE = 12
-#: So many of the entries with the most links are looked at for a map.
+#: A map is made from this many entries, those with the most links.
 _BUSY = 600
 
 
@@ -43,7 +43,7 @@ def find_node(store: LintCache, entry_id: str, path: str = "") -> int | None:
 
 
 def read_around(store: LintCache, center: int, steps: int, limit: int) -> LinkMap:
-    """Return what can be reached from an entry in some steps along links, whichever way they point.
+    """Return the entries that can be reached from one in some steps along links, in either direction.
 
     What is nearer comes first; where there is not room for all, those with more links do.
     """
@@ -66,7 +66,7 @@ def read_around(store: LintCache, center: int, steps: int, limit: int) -> LinkMa
 def read_busiest(
     store: LintCache, limit: int, kinds: Sequence[str] = (), scopes: Sequence[str] = (), folder: str = ""
 ) -> LinkMap:
-    """Return where most links meet, of all entries or of some kinds, scopes and a folder."""
+    """Return the entries with the most links, of all or of some kinds, scopes and a folder, and their links."""
     condition = (
         "degree > 0 AND (?1 = '[]' OR kind IN (SELECT value FROM json_each(?1))) "
         "AND (?2 = '[]' OR scope IN (SELECT value FROM json_each(?2))) AND substr(path, 1, length(?3)) = ?3"
@@ -81,11 +81,10 @@ def read_busiest(
 
 
 def take_busiest(links: LinkMap, limit: int) -> LinkMap:
-    """Return a part of the map that hangs together, where most links meet.
+    """Return the part of the map around the entries with the most links, of at most `limit` entries.
 
-    It grows from the entry with the most links, always by the one with the most links beside it, and
-    of each entry's neighbours only so many come in on its account, so that no single hub fills it.
-    Entries without any link are left out.
+    It grows from the entry with the most links, always by the neighbour with the most. Each entry brings in at most
+    `_BESIDE` of its neighbours, so that no single hub fills the map. Entries without any link are left out.
 
     Example:
         >>> nodes = tuple(Node(key, str(key), "", "fact", "project", "active", "a.md", 1) for key in range(4))

@@ -21,11 +21,11 @@ from memory_kb.markdown.links import find_links
 from memory_kb.model import Problem
 from memory_kb.plainfiles import make_folder, open_plain
 
-#: Where it is in the machine folder.
+#: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
 #: Grows with every change of what is found, so that findings of an older version are not used.
 _VERSION = 5
-#: So many files are worth further processes, which are given so many at a time, in rounds of so many batches for each.
+#: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _SCHEMA = """
@@ -57,7 +57,7 @@ class LinkInText(NamedTuple):
 
 
 class FileFindings(NamedTuple):
-    """What can be said of a file without any other: lines and messages, and the links of each entry, each once."""
+    """The findings in one file that depend on no other: lines and messages, and the links of each entry, each once."""
 
     problems: Sequence[tuple[int, str]] = ()
     links: Mapping[str, Sequence[LinkInText]] = {}
@@ -98,7 +98,7 @@ class Edge(NamedTuple):
 
 
 class VaultFindings(NamedTuple):
-    """What can be said of all files together: problems, entries, and the links whose two ends are there.
+    """The findings in all files together: problems, entries, and the links whose two ends exist.
 
     `probes` are the paths that are no notes and were looked for, and whether they were there.
     """
@@ -110,7 +110,7 @@ class VaultFindings(NamedTuple):
 
 
 def examine(texts: Iterable[EntryText]) -> FileFindings:
-    """Return what can be said of a file, from the texts of its entries."""
+    """Return the findings in one file from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
     for entry_id, title, line, body in texts:
@@ -126,7 +126,7 @@ def examine(texts: Iterable[EntryText]) -> FileFindings:
 
 
 def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
-    """Yield the merges that somebody left in the middle; an example in a code block is none."""
+    """Yield line and message of each unresolved merge conflict; an example in a code block is none."""
     for found in _CONFLICT.finditer(text) if "<<<<<<<" in text else ():
         if text.count("```", 0, found.start()) % 2 == 0:
             message = "a conflict of a merge is not settled here; agents are shown both sides"
@@ -172,7 +172,7 @@ class LintCache:
         return found | new
 
     def read_findings(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
-        """Return what was found in a state of the index, and which paths outside of it that depended on."""
+        """Return the problems found in a state of the index, and the paths outside of it that they depend on."""
         rows = self.rows("SELECT found FROM whole WHERE state = ?", (state,))
         if not rows:
             return None
@@ -180,7 +180,7 @@ class LintCache:
         return [Problem(*one) for one in problems], probes
 
     def keep_findings(self, state: str, generation: int, whole: VaultFindings) -> None:
-        """Keep what was found in a state of the index."""
+        """Store the findings in a state of the index."""
         found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
         degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)
         nodes = [(*one, degrees[one.key]) for one in whole.nodes]
@@ -193,14 +193,14 @@ class LintCache:
         )
 
     def read_last(self, verb: str) -> LintPass | None:
-        """Return what a verb found when it was last called."""
+        """Return the findings of the last call of a verb."""
         rows = self.rows("SELECT generation, moment, total, first FROM looks WHERE verb = ?", (verb,))
         for generation, moment, total, first in rows:
             return LintPass(generation, moment, total, tuple(Problem(*one) for one in json.loads(first)))
         return None
 
     def keep_last(self, verb: str, look: LintPass) -> None:
-        """Keep what a verb found."""
+        """Store the findings of a verb."""
         row = (verb, look.generation, look.moment, look.total, json.dumps(look.first, ensure_ascii=False))
         self._write(("INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?)", [row]))
 
@@ -213,7 +213,7 @@ class LintCache:
         self._write(("DELETE FROM agreed", None), ("INSERT INTO agreed VALUES (?, ?)", list(digests.items())))
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of a query, none where the database cannot be read."""
+        """Return the rows of a query; no rows if the database cannot be read."""
         with contextlib.suppress(sqlite3.Error):
             return self._connection.execute(query, values).fetchall()
         return []

@@ -97,7 +97,7 @@ class PostgresIndex:
         return {key: _round(rank) for key, rank in rows}
 
     def _drop_unsaid(self, words: Words, keys: Sequence[int]) -> Words:
-        """Leave out phrases that none of some chunks says and that were never counted, which takes longest."""
+        """Return the words without phrases that no given chunk contains and that were not counted: counting is slow."""
         query = PostingsQuery(keys)
         new = [phrase for phrase in words.some if Words((phrase,)) not in self._counts]
         are_said = ", ".join(f"EXISTS ({query.matches(Words((phrase,)))})" for phrase in new)
@@ -121,7 +121,7 @@ class PostgresIndex:
         return parse(expression, self._words.terms)
 
     def _bm25(self, words: Words, weights: Sequence[float]) -> Bm25:
-        """Return what BM25 depends on; a phrase that is there twice counts twice."""
+        """Return the numbers for BM25; a phrase that is there twice counts twice."""
         chunks, length = self.count_chunks(), sum(vault.terms for vault in self._vaults)
         phrases = Counter((*words.some, *words.every))
         worth = {one: times * find_rarity(chunks, self._count(Words((one,)))) for one, times in phrases.items()}

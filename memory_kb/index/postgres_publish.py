@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-#: Files that are taken out at a time; of fewer files than one in `_FEW`, the words are cut again.
+#: Files that are removed at a time; if fewer than one in `_FEW` files are sent, their words are tokenized again.
 _BATCH, _FEW = 2_000, 10
-#: So many chunks sent, if they are one in so many of all, change what the server has to plan for.
+#: From `_MANY` sent chunks on, if they are one in `_SHARE` of all, the server must renew its statistics.
 _MANY, _SHARE = 1_000, 4
 _COLUMNS = ", ".join(Chunk._fields)
 #: Terms that are worked on at a time, and the columns of a row of postings.
@@ -53,7 +53,7 @@ class VaultCopy(NamedTuple):
 def publish(
     connection: Connection, vault: str, local: SqliteIndex, clone: VaultCopy, made_with: str, patience: float
 ) -> str:
-    """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why not, if so.
+    """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why it failed.
 
     The notes of the home stay on the machine. One clone indexes a revision, and the newest one wins. Another writer is
     waited for, at most `patience` seconds; the server frees the lock of one that is gone.
@@ -146,7 +146,7 @@ class _Writer:
         self._connection.execute(f"UPDATE vaults SET {changes} WHERE id = %s".encode(), (*values, self._vault))
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Take files out, with their chunks and the postings of these."""
+        """Delete files with their chunks and postings."""
         for batch in batched(paths, _BATCH):
             self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (self._vault, batch))
             rows = self._connection.execute(

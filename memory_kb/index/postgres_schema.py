@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 #: The version of the tables below; another one is made anew by the owner.
 VERSION = "9"
-#: The key of a chunk is the number of its vault, and its number in there in so many bits.
+#: The key of a chunk is the number of its vault followed by its number in the vault, in this many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
 CONNECT_SECONDS = 10
 
-#: Postings are stored in blocks: those of the chunks whose keys differ in so many bits at most.
+#: Postings are stored in blocks, each for the chunks whose keys differ only in this many lowest bits.
 BLOCK_BITS = 12
 #: The bits of a chunk's length beside its number in the block.
 LENGTH_BITS = 19

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.base import Vectors, VectorSpace
 
-#: Vectors of up to so many bytes are read and compared here, as those of a machine's own index are, to the last digit.
-#: Of more, pgvector's HNSW finds the nearest.
+#: Up to this many bytes of vectors are read and compared here, exactly as those of a machine's own index are.
+#: For more, pgvector's HNSW finds the nearest.
 MOST_READ = 64_000_000
-#: So many nearest are looked for there, beside a sample of about so many, from which the ordinary cosine is known.
+#: The number of nearest vectors that HNSW returns, and the size of the sample that shows the ordinary cosine.
 _NEAREST, _SAMPLED = 1_000, 10_000
-#: How widely; in strict order it drops what it finds late, which is much where a filter passes few.
+#: How widely HNSW searches. In strict order it would drop what it finds late, which is much if a filter passes few.
 _SEARCH = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = 800; SET LOCAL hnsw.max_scan_tuples = 40000"
-#: HNSW holds no longer ones.
+#: HNSW indexes no longer vectors.
 _MOST_DIMENSIONS = 4_000
 #: What sends a vector, with the bytes before the first number and each number; in an array each has its size.
 _ARRAY = "array_send(embedding)", 20, [("size", ">i4"), ("number", ">f4")]
@@ -57,7 +57,7 @@ def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
 def fill(
     connection: Connection, vault: int, space: VectorSpace, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
 ) -> int:  # fmt: skip
-    """Send the vectors that chunks of a vault lack and the machine has; return of how many chunks."""
+    """Send the vectors that a vault lacks and the machine has; return the number of chunks that got one."""
     import numpy as np
 
     missing = connection.execute(
@@ -85,7 +85,7 @@ def fill(
 
 
 def index_nearest(connection: Connection) -> None:
-    """Make HNSW's index of every dimension that has so many vectors that it is needed, where the role may."""
+    """Create the HNSW index for every dimension with too many vectors to read, if the role may."""
     import psycopg
 
     extension = find_extension(connection)
@@ -109,7 +109,7 @@ def _has_index(connection: Connection, dimensions: str) -> bool:
 
 
 def describe_search(connection: Connection) -> str:
-    """Return how the nearest vectors are found, in words."""
+    """Return a sentence about how the nearest vectors are found."""
     if find_extension(connection) is None:
         return "exact, on this machine: the server has no pgvector"
     if _has_index(connection, "%"):
@@ -121,10 +121,10 @@ def compare(
     connection: Connection, vaults: Sequence[VaultRow], asked: tuple[VectorSpace, Vectors], passing: tuple[str, Mapping[str, object]],
     tables: VectorTables,
 ) -> tuple[VectorTable | None, tuple[str, ...]]:  # fmt: skip
-    """Return the cosines of a question with the vectors of its space, None without any, and what lacks one.
+    """Return the vectors of a query's space or their cosines with it, None without any, and notes about missing ones.
 
-    `passing` is the condition, with its values, for the chunks `c` that may be found; where only the nearest are
-    looked for, they are the nearest of those.
+    `passing` is a condition, with its values, for the chunks `c` that may be found; if only the nearest are returned,
+    they are the nearest of those.
     """
     space, vector = asked
     fitting = tuple(vault for vault in vaults if vault.space == write_space(space))
@@ -150,7 +150,7 @@ def compare(
 def _find_near(
     connection: Connection, extension: str, condition: str, values: Mapping[str, object], percent: float
 ) -> VectorTable:
-    """Return the cosines of the vectors of the chunks nearest to a question, and of a sample of all."""
+    """Return the cosines of the passages of the chunks nearest to a query, and of a sample of all."""
     import numpy as np
 
     dimension = len(values["question"])  # type: ignore[arg-type]

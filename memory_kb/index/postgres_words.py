@@ -28,7 +28,7 @@ IN_VAULTS = "vault = ANY(%(vaults)s)"
 
 
 class Phrase(NamedTuple):
-    """Terms that are adjacent, none where there is nothing to find; with `is_open` the last one may be a prefix."""
+    """Adjacent terms, empty if nothing can match; with `is_open` the last one may be a prefix."""
 
     terms: tuple[str, ...]
     is_open: bool = False
@@ -40,7 +40,7 @@ class Phrase(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What an expression matches: what says one of `some` phrases and each of `every`, and none of `without`."""
+    """A parsed expression: it matches chunks with one of `some` phrases, all of `every` and none of `without`."""
 
     some: tuple[Phrase, ...]
     every: tuple[Phrase, ...] = ()
@@ -72,7 +72,7 @@ def parse(expression: str, cut: Callable[[str], list[str]]) -> Words:
 
 
 class Bm25(NamedTuple):
-    """What BM25 depends on beside the chunk.
+    """The numbers of BM25 that do not depend on the chunk.
 
     `worth` is what a phrase counts where it is said without end, `weights` what one place in each column does.
     """
@@ -83,7 +83,7 @@ class Bm25(NamedTuple):
 
 
 def find_rarity(chunks: int, matching: int) -> float:
-    """Return what a phrase is worth that so many of the chunks say, where it is said without end.
+    """Return the most that BM25 gives for a phrase, however often it occurs, if `matching` of the chunks contain it.
 
     Example:
         >>> round(find_rarity(100, 3), 3), find_rarity(10, 9) > 0
@@ -106,7 +106,7 @@ class PostingsQuery:
             self._among = f"key = ANY({self._bind(list(keys))}::bigint[])"
 
     def _bind(self, value: object) -> str:
-        """Return the mark under which a value is bound."""
+        """Bind a value and return its placeholder."""
         name = f"v{len(self.values)}"
         self.values[name] = value
         return f"%({name})s"

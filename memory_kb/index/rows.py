@@ -28,12 +28,12 @@ from memory_kb.text import (
     symbol_terms,
 )
 
-#: What problems say of a file whose text is not indexed as it is meant.
+#: Words of the problems of a file whose text may not be indexed as intended.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
 
 
 def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Say in one sentence which files are larger than what is indexed of them.
+    """Return a sentence about the files of which only the beginning is indexed, if there are any.
 
     Example:
         >>> describe_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
@@ -44,7 +44,7 @@ def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
 
 
 def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
-    """Say in one sentence where frontmatter cannot be read.
+    """Return a sentence about the places where frontmatter cannot be read, if there are any.
 
     Example:
         >>> describe_faults([Fault("a.md", 3), Fault("b.md", 2)])
@@ -77,7 +77,7 @@ class RawNote(NamedTuple):
 
 
 class ReadNote(NamedTuple):
-    """A file as the index takes it."""
+    """A parsed file: its chunks, and the problems found."""
 
     chunks: tuple[Chunk, ...]
     problems: tuple[tuple[int, str], ...]
@@ -122,12 +122,12 @@ def explain_unreadable(location: str) -> str | None:
 
 
 def say_unreadable(error: OSError) -> str:
-    """Return what is informed of a file that the system does not let us read."""
+    """Return the problem's message for a file that cannot be read."""
     return f"cannot be read: {error.strerror}; left out"
 
 
 def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Return the text of a file and what is wrong with its bytes.
+    """Return the text of a file, and line and message for each fault of its bytes.
 
     Example:
         >>> decode_note(b"ok\\nso l\\xe0 l\\xe0")
@@ -154,7 +154,7 @@ def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 
 def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
-    """Turn a file's bytes into chunks and complaints. Nothing that is in it can make this fail."""
+    """Return the chunks and problems of a file. No content can make this fail."""
     text, problems = decode_note(raw.data)
     if raw.is_cut:
         problems = (

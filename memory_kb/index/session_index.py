@@ -209,7 +209,7 @@ class SessionIndex:
             self._opened = None
 
     def sync(self, session: str | None = None) -> int:
-        """Read what the session files have more than the index, of all or of one; return the number of events."""
+        """Index new events of all session files or of one; return the number of events."""
         return self._use(lambda connection: self._sync(connection, session))
 
     def search(
@@ -248,7 +248,7 @@ class SessionIndex:
         return tuple(_seen(row, self._files) for row in rows)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do something with the database, once more from nothing where it is damaged."""
+        """Return the result of `work` with the database; if that is damaged, it is made anew and `work` called again."""
         seen = identify_file(self.path)
         try:
             return work(self._connection())
@@ -303,7 +303,7 @@ class SessionIndex:
 
 
 def _find_offset(connection: sqlite3.Connection, path: Path, session: str) -> int | None:
-    """Return from where on a session's file has to be read, None where it is as it was."""
+    """Return the offset from which a session's file has to be read, None if it has not changed."""
     known = connection.execute(
         "SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)
     ).fetchone()
@@ -349,7 +349,7 @@ class _Reader:
         self.offset, self.count = offset, 0
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each event; a last line that is not finished is left for the next time, unless it is one already."""
+        """Yield a row for each event; an unfinished last line waits for the next time, unless it is an event."""
         for line in read_lines(self._path, self.offset):
             event = None
             try:

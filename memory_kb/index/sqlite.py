@@ -167,7 +167,7 @@ class SqliteIndex:
         return None
 
     def remember_settings(self, settings: str) -> None:
-        """Note which settings the index was made with."""
+        """Store the settings that the index was made with."""
         if self.read_meta("settings") != settings:
             self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?)", (settings,))
 
@@ -176,11 +176,11 @@ class SqliteIndex:
         return int(*self._column("SELECT count(*) FROM file_meta"))
 
     def has_more_files(self, number: int) -> bool:
-        """Return whether more than so many files are indexed, without counting them all."""
+        """Return whether more than `number` files are indexed, without counting them all."""
         return bool(self._column("SELECT 1 FROM file_meta LIMIT 1 OFFSET ?", (number,)))
 
     def problems(self) -> list[Problem]:
-        """Return what was wrong with the files when they were read."""
+        """Return the problems of the files when they were read."""
         return self._problems("")
 
     def _problems(self, said: str) -> list[Problem]:
@@ -193,7 +193,7 @@ class SqliteIndex:
         return [problem for problem in found if said in problem.message]
 
     def check(self) -> tuple[str, ...]:
-        """Return what SQLite finds wrong with the file, reading all of it."""
+        """Return the faults that SQLite finds in the file, reading all of it."""
         found = [said for said in self._column("PRAGMA quick_check(20)") if said != "ok"]
         if self.is_frozen:
             return tuple(found)
@@ -206,7 +206,7 @@ class SqliteIndex:
         return tuple(found)
 
     def scrub(self) -> bool:
-        """Leave no byte of deleted rows in the file, after which it may have to be rebuilt; return whether that was done.
+        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then.
 
         The index lock is held.
         """
@@ -251,7 +251,7 @@ class SqliteIndex:
         return list(map(Fault._make, rows))
 
     def write(self, *, rebuild: bool = False) -> SqliteWriter:
-        """Begin a change; leaving its context by an exception leaves the index as it was."""
+        """Begin a transaction; leaving its context by an exception leaves the index as it was."""
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(
@@ -317,7 +317,7 @@ class SqliteIndex:
         return int(*self._column("SELECT count(*) FROM chunks_fts_docsize"))
 
     def keys_saying(self, expression: str, most: int) -> frozenset[int] | None:
-        """Return the keys of the chunks that a full-text expression matches; None for more than so many."""
+        """Return the keys of the chunks that a full-text expression matches; None for more than `most`."""
         says = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?"
         keys = frozenset(self._column(says, (expression, most + 1)))
         return None if len(keys) > most else keys
@@ -450,9 +450,9 @@ class SqliteIndex:
         return list(self._entries("source = ?", (source,)))
 
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
-        """Return entries that may be called by all of some words in small letters; without words the newest, no more than a limit.
+        """Return the entries whose names may contain all words, given in lower case; without words the `limit` newest.
 
-        What is no ASCII letter, digit or blank matches any character, and every entry with an alias is one.
+        Other than ASCII letters, digits and blanks match any character, and every entry with an alias is returned.
         """
         if not words:
             return list(self._entries("true", (limit,), "dated DESC, source, position LIMIT ?"))
@@ -580,7 +580,7 @@ def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _like(word: str) -> str:
-    """Return a pattern of SQL for texts that hold a word; what is no ASCII letter, digit or blank fits any character."""
+    """Return a SQL pattern for texts that contain a word; all but ASCII letters, digits and blanks match anything."""
     return f"%{re.sub('[^a-z0-9 -]', '_', word)}%"
 
 

@@ -80,7 +80,7 @@ class SqliteWriter:
         *,
         is_known: bool,
     ) -> None:
-        """Add a file, replacing what is there of it."""
+        """Add a file; its old rows are replaced."""
         if is_known:
             self._unindex(file.path)
         self._record_file(file, digest, problems)
@@ -100,7 +100,7 @@ class SqliteWriter:
         )
 
     def remove(self, path: str) -> None:
-        """Take a file and its chunks out."""
+        """Delete a file and its chunks."""
         self._unindex(path)
         self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
         self._changes += 1
@@ -140,7 +140,7 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
     def _flush(self) -> None:
-        """Write what was gathered, then index it. A large batch is indexed in the background."""
+        """Write the gathered rows, then index them. A large batch is indexed in the background."""
         self._join()
         self._connection.executemany(_PUT_FILE, self._files)
         self._connection.executemany(INSERT_CHUNK, self._rows)

@@ -112,7 +112,7 @@ def differences(
 
 
 def identify_vault(vault: Vault) -> tuple[int, int]:
-    """Return what distinguishes the folder of the vault's notes from another one in its place."""
+    """Return device and inode of the folder of the vault's notes, which differ if another folder replaces it."""
     folder = vault.roots[0].folder
     try:
         found = os.stat(folder)
@@ -204,7 +204,7 @@ def survey(vault: Vault, index: SqliteIndex) -> Changes:
 
 
 def find_hidden(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, but for some, whose bytes changed though size and time are as they were."""
+    """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
     for file in walk(vault, vault.settings.ignore, []):
         if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
@@ -272,7 +272,7 @@ class _SyncRun:
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
     def _write_first(self, found: list[Difference]) -> None:
-        """Write what a first index lacks, and commit about every second."""
+        """Write the files that a first index lacks, and commit about every second."""
         folder = identify_vault(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
@@ -286,7 +286,7 @@ class _SyncRun:
 
     @contextlib.contextmanager
     def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
-        """Begin a change, which is taken back if another folder is in the place of the vault's then."""
+        """Write in one transaction; it is rolled back if another folder has replaced the vault's at its end."""
         with self._index.write(rebuild=rebuild) as writer:
             yield writer
             if identify_vault(self._vault) != folder:
@@ -294,7 +294,7 @@ class _SyncRun:
                 raise VaultNotFound(sentence, "run the command again")
 
     def _apply_until(self, writer: "SqliteWriter", found: Iterator[tuple[int, Difference]], end: float) -> int:
-        """Write numbered differences until a moment; return the number of the last one, -1 where there was none."""
+        """Write numbered differences until the time `end`; return the number of the last one, -1 if there was none."""
         number = -1
         for number, difference in found:
             self._apply(writer, difference)

@@ -97,7 +97,7 @@ class Team:
             raise Unreachable(f"the team's index {said}: {reason}") from exc
 
     def publish(self, local: SqliteIndex, patience: float) -> tuple[str, ...]:
-        """Bring this vault's part of the team's index to what the machine's own holds; say what prevents it.
+        """Update this vault's part of the team's index from the machine's own; return what prevents it.
 
         Another writer is waited for, at most `patience` seconds.
         """
@@ -151,7 +151,7 @@ class Team:
 
     @contextmanager
     def opened(self, names: Sequence[str]) -> Iterator[tuple[PostgresIndex, tuple[str, ...]]]:
-        """Open some vaults of the team's index, or all that one may see, with what the asker should know.
+        """Open some vaults of the team's index, or all that one may see; return notes for the user with them.
 
         One state of them is read throughout, whatever others commit meanwhile.
         """

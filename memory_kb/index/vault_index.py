@@ -55,7 +55,7 @@ class _OutOfTime(Exception):
 
 
 class Refreshed(NamedTuple):
-    """How many files on disk the index still does not hold, and why."""
+    """The number of files that the index still lacks after an update, and the reasons, in sentences for the user."""
 
     pending: int = 0
     reasons: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class VaultIndex:
         return path_in_project(file, self._vault.project, working_folder())
 
     def take_notices(self) -> tuple[str, ...]:
-        """Return what was fixed since the last call."""
+        """Return what was repaired since the last call, in sentences, and forget it."""
         notices, self._notices = self._notices, ()
         return notices
 
@@ -230,7 +230,7 @@ class VaultIndex:
         on_wait: Callable[[], None] | None = None,
         wait: float = INDEX_LOCK_SECONDS,
     ) -> SyncReport:
-        """Bring the index to what the files say, all of them or those of some regions.
+        """Update the index from all files, or those of some regions, and return what changed.
 
         Raises:
             VaultBusy: another process has been indexing for `wait` seconds.
@@ -294,7 +294,7 @@ class VaultIndex:
 
     @contextmanager
     def up_to_date(self) -> Iterator[None]:
-        """Compare the files once, and then take the index for up to date while this lasts.
+        """Compare the files once, and then treat the index as up to date while this lasts.
 
         For a series of steps that announce what they write with `index_written`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
@@ -335,7 +335,7 @@ class VaultIndex:
         return hold_lock(self._lock, INDEX_LOCK_SECONDS)
 
     def publish(self, patience: float = INDEX_LOCK_SECONDS) -> tuple[str, ...]:
-        """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it.
+        """Update this vault's part of the team's index, if there is one, from the index here; return what prevents it.
 
         Another writer is waited for, at most `patience` seconds.
         """

@@ -37,7 +37,7 @@ _ALL = (
     "WHERE typeof(dimension) = 'integer' AND typeof(embedding) = 'blob'"
 )
 _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model = ? AND dimension = ?"
-#: What the squares of a vector's float32 numbers may miss of 1.
+#: How far the sum of squares of a vector's float32 numbers may be from 1.
 _LENGTH_SLACK = 1e-3
 
 
@@ -93,7 +93,7 @@ class Pruned(NamedTuple):
 def find_in_siblings(
     machine: Path, space: VectorSpace, hashes: Collection[str]
 ) -> tuple[VectorSpace, dict[str, bytes]]:
-    """Return the vectors that the other working trees of a repository have of texts, and their space, dimension included.
+    """Return the space with its dimension, and the vectors that other working trees of the repository have of texts.
 
     Their indexes are only read; nothing waits for them, and a broken one is ignored.
     """
@@ -128,7 +128,7 @@ class EmbeddingCache:
         self._connection = connection
 
     def known(self, space: VectorSpace, hashes: Iterable[str]) -> dict[str, bytes]:
-        """Return the vectors of these texts that there are, as the bytes of float32 numbers."""
+        """Return the cached vectors of these texts, as the bytes of float32 numbers."""
         rows = self._connection.execute(
             "SELECT hash, embedding FROM embedding_cache WHERE provider = ? AND model = ? AND dimension = ? "
             "AND hash IN (SELECT value FROM json_each(?))",
@@ -147,14 +147,14 @@ class EmbeddingCache:
         return space._replace(dimension=int(row[0])) if row else space
 
     def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
-        """Keep the vectors of some texts, as the bytes of float32 numbers."""
+        """Store the vectors of some texts, as the bytes of float32 numbers."""
         now = _now()
         rows = ((digest, *space, vector, now) for digest, vector in vectors.items())
         with transaction(self._connection):
             self._connection.executemany(_PUT.format("REPLACE"), rows)
 
     def take_over(self, broken: Path) -> None:
-        """Keep the vectors of another index, up to the first that cannot be read."""
+        """Store the vectors of another index, up to the first that cannot be read."""
         with (
             transaction(self._connection),
             contextlib.closing(_open_to_read(broken)) as other,
@@ -249,7 +249,7 @@ class VectorStore:
         self._covered: dict[VectorSpace, _Coverage] = {}
 
     def vector_files(self) -> list[VectorFile]:
-        """Return what files there are."""
+        """Return the vector files."""
         rows = self._connection.execute(
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )

@@ -116,7 +116,7 @@ class Watching:
 
 
 class _Watch:
-    """A watch from opening an index until something else is in its place, or no events come any more."""
+    """A watch over one open index, until another vault is in its place or file events stop."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Watch:
         return is_observed and _identify(self._vault, self._named_folder) == self._identity
 
     def _next_events(self) -> tuple[bool, str | None]:
-        """Wait a beat for a change, and then for a pause; return whether notes changed, and a question asked after that.
+        """Wait for a change, then for a pause; return whether notes changed, and the question of a search after that.
 
         A pause of `watch.debounce` may never come while somebody saves on and on.
         """

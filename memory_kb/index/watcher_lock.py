@@ -38,7 +38,7 @@ def has_watcher(machine: Path) -> bool:
 
 
 def is_confirmed(machine: Path, seconds: float) -> bool:
-    """Return whether a watcher answers within so many seconds that the index is up to date."""
+    """Return whether a watcher answers within `seconds` that the index is up to date."""
     if not has_watcher(machine):
         return False
     question = machine / QUESTIONS / f"{os.getpid()}-{get_ident()}-{time.monotonic_ns()}"

@@ -18,7 +18,7 @@ from memory_kb.errors import ProviderFailed
 
 
 class OfflineLlm:
-    """A language model that never answers and never reaches for the network."""
+    """A language model that never uses the network: every call raises `ProviderFailed`."""
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:  # noqa: ARG002 - the port's
         raise ProviderFailed(
@@ -30,7 +30,7 @@ class OfflineLlm:
 TokenCounter = Callable[[str], int]
 
 
-#: What a text is embedded for; some models treat the two differently.
+#: The use of an embedded text: to be found, or to search with. Some models treat the two differently.
 Purpose = Literal["document", "query"]
 
 
@@ -49,7 +49,7 @@ class VectorSpace(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a provider takes at once; who has more texts sends them in batches.
+    """The most that a provider takes in one request; more texts are sent in batches.
 
     `texts` and `tokens` are for one request, `parallel` is the number of requests at a time, and
     `price` is in US dollars for a million tokens, 0 where it costs nothing, None if unknown.
@@ -73,7 +73,7 @@ class Embedder(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What it takes at once."""
+        """The most that one request may hold."""
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         """Return a vector of length 1 for every text, in their order.
@@ -86,7 +86,7 @@ class Embedder(Protocol):
         """
 
     def close(self) -> None:
-        """Give connections and memory back."""
+        """Close connections and free memory."""
 
 
 def form_of(properties: Mapping[str, object]) -> Mapping[str, object]:
@@ -128,7 +128,7 @@ def is_loopback(url: str | None) -> bool:
 
 
 def display_host(url: str) -> str:
-    """Return what may be shown of an address: its host and port, never a password.
+    """Return the host and port of an address, for messages: never a password.
 
     Example:
         >>> display_host("http://me:secret@localhost:11434/v1?key=x")

@@ -40,7 +40,7 @@ _QUIET: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         (("--sandbox", "read-only"), ("--skip-git-repo-check",), ("--ephemeral",), ("-c", "mcp_servers={}")),
     ),
 }
-#: The beginning of an answer that is read, in bytes.
+#: The most bytes of an answer that are read.
 _MAX_ANSWER = 1_000_000
 _ERROR_CHARS = 300
 
@@ -135,7 +135,7 @@ def run_group(command: str | Sequence[str], seconds: float, **how: Any) -> int:
 
     Raises:
         OSError: it cannot be run.
-        subprocess.TimeoutExpired: it took longer than so many seconds.
+        subprocess.TimeoutExpired: it took longer than `seconds`.
     """
     detached: Mapping[str, Any] = {"creationflags": 0x00000200} if os.name == "nt" else {"start_new_session": True}
     process = subprocess.Popen(command, **detached, **how)  # noqa: S603 - a person's configuration names it

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
     Ask = Callable[[Sequence[str]], Vectors]
 
-#: What is embedded in place of a text of which nothing can be embedded; providers refuse empty ones.
+#: Embedded instead of a text that has nothing to embed; providers refuse empty texts.
 STAND_IN = "."
 #: Plain English has about four characters to a token, dense code three.
 _ASCII_PER_TOKEN = 3
@@ -106,7 +106,7 @@ class RemoteEmbedder:
 
 
 def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
-    """Return the vectors of a batch, even if some of its texts are refused or get no direction.
+    """Return the vectors of a batch, even if some of its texts are refused or get a vector of zeros.
 
     Such a batch is halved until the text at fault is found, and that text is cut in half until what is left of it is
     taken.
@@ -125,7 +125,7 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
-    """Return vectors as float32 of length 1, if they are what was asked for; `dimension` 0 takes any."""
+    """Return vectors as float32 of length 1, or raise if number or dimension are wrong; `dimension` 0 takes any."""
     import numpy as np
 
     if rows.ndim != 2 or len(rows) != count:

@@ -64,9 +64,9 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
 
 
 class ProviderInfo(NamedTuple):
-    """Who is asked, in words for messages: a provider, or the server at an address of one's own.
+    """The name of a provider, or of the server at a configured address, with what messages about it need.
 
-    `key` is here to be cut out of messages; it is never shown. `key_names` are the variables that hold it, and
+    `key` is kept only to remove it from messages; it is never shown. `key_names` are the variables that hold it, and
     `setting` is the group of settings that chose the provider.
     """
 
@@ -80,17 +80,17 @@ class ProviderInfo(NamedTuple):
 
     @property
     def model_hint(self) -> str:
-        """What to look at where an answer is no use."""
+        """The hint for an answer that cannot be used."""
         return f"check {self.setting}.model, and {self.setting}.base_url if it is set (like OpenAI's it usually ends in /v1)"
 
     @property
     def address_hint(self) -> str:
-        """What to look at where no answer comes."""
+        """The hint for a server that does not answer."""
         return f"check the network connection, and {self.setting}.base_url if it is set: is that server running?"
 
 
 def provider_of(name: str, base_url: str | None, key: str | None, key_names: str, setting: str) -> ProviderInfo:
-    """Return who is asked at an address, None for the provider's own."""
+    """Return the provider's name for messages; `base_url` None is the provider's own address."""
     return ProviderInfo(f"the server at {display_host(base_url)}" if base_url else name, key or "", key_names, setting)
 
 
@@ -101,19 +101,19 @@ _KEY_SHAPES = re.compile(
     r"(?i:bearer\s+\S+)|\S*\*{3,}\S*|\b(?:sk|pk|rk|gsk|hf|xai|pplx|tgp|nvapi)[-_][\w-]{6,}|\bAIza[\w-]{6,}"
     r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?:\w{32,}|[\w-]{40,})"
 )
-#: What some servers say of a text they cannot take, with a status that means something else.
+#: Messages of servers about a text that they cannot take, sent with a status that means something else.
 _UNFIT = re.compile(
     r"input length exceeds|input is too large|request too large|maximum context length"
     r"|unsupported value: (?:NaN|[+-]?Inf)",
     re.IGNORECASE,
 )
-#: What says that an account is empty, not just asked too often: of OpenAI, of Anthropic, and Gemini's names of quotas.
+#: Messages that an account has no credit, of OpenAI, Anthropic and Gemini; other refusals mean too many requests.
 _NO_QUOTA = re.compile(r"insufficient_quota|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
 _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
 
 
 class Refused(Exception):
-    """What came instead of an answer.
+    """A request that failed or was refused.
 
     `kind` is "unreachable", "timeout", "dropped" or "malformed" where no answer came, and there is no `status` then;
     else it is "key", "model", "quota", "input", "busy" or "other". `retry_after` are the seconds that the server asks
@@ -136,7 +136,7 @@ class Refused(Exception):
 
 
 def _refuse_errors(response: httpx2.Response) -> None:
-    """Raise what a server says instead of an answer, before the provider's package sees it."""
+    """Raise `Refused` for an error status, before the provider's package sees the response."""
     if not response.is_error:
         return
     response.read()
@@ -155,7 +155,7 @@ def _refuse_errors(response: httpx2.Response) -> None:
 
 
 def read_refusal(exc: BaseException) -> Refused:
-    """Read what any of the providers' packages raised; most wrap what their HTTP client raised."""
+    """Return a provider package's exception as `Refused`; most wrap an exception of their HTTP client."""
     import httpx2
 
     chain = [exc]
@@ -214,7 +214,7 @@ def quote(said: str, key: str) -> str:
 
 
 def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> ProviderFailed:
-    """Put a refusal into a sentence that says what to do."""
+    """Return a refusal as the error to raise, with a hint about what to do."""
     status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
     verb, hint = {
@@ -235,7 +235,7 @@ def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> Provider
 # -- calls ---------------------------------------------------------------------------------
 
 _FIRST_DELAY = 1.0
-#: Calls that fail in a row before asking stops, and for how many seconds it does.
+#: After this many failed calls in a row, all calls fail at once for this many seconds.
 _PATIENCE, _PAUSE = 3, 60.0
 
 
@@ -267,7 +267,7 @@ class Timing(NamedTuple):
 class ProviderCalls:
     """Calls to one provider, from any number of threads.
 
-    After three calls that failed in a row it fails at once for a minute; a refused key ends all calls until `close`.
+    After three failed calls in a row, further calls fail at once for a minute; after a refused key, until `close`.
     """
 
     def __init__(self, service: ProviderInfo, timing: Timing | None = None) -> None:
@@ -279,7 +279,7 @@ class ProviderCalls:
         self._last: ProviderFailed | None = None
 
     def close(self) -> None:
-        """Wake whoever waits for a second try, and forget all failures."""
+        """End the waits of calls that are to be tried again, and forget all failures."""
         with self._lock:
             self._closing.set()
             self._closing = threading.Event()
@@ -290,7 +290,7 @@ class ProviderCalls:
         return None if pace.total is None else self.timing.clock() + pace.total
 
     def call(self, request: Callable[[float], T], pace: Pace, deadline: float | None = None) -> T:
-        """Return what `request` does, which is given the seconds it may take.
+        """Call `request` with the seconds it may take, again if it fails, and return its result.
 
         Raises:
             ProviderFailed: it failed to the last try, or asking has stopped.
@@ -345,7 +345,7 @@ class ProviderCalls:
                 raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
 
     def note_failure(self, refused: Refused, tries: int = 1) -> ProviderFailed:
-        """Count a failed call and return what to raise."""
+        """Count a failed call and return the error to raise."""
         error = failure(self.service, refused, tries)
         with self._lock:
             self._failures += 1
@@ -358,7 +358,7 @@ class ProviderCalls:
 
 
 def within(seconds: float, action: Callable[[], T]) -> T:
-    """Return what `action` does, or give up waiting for it.
+    """Return the result of `action`, or raise `TimeoutError` if it takes longer than `seconds`.
 
     The time limits of sockets are for single steps; a server that sends a byte now and then, or a
     name server that is silent, would hold a search up for much longer.

@@ -45,7 +45,7 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def check_form(value: object, schema: Mapping[str, Any], where: str = "the answer") -> None:
-    """Make sure that a value has the shape that a schema asks for; how much there is of it is for the asker to cut."""
+    """Raise `Misfilled` if a value does not have the shape of a schema; lengths are not checked."""
     kind = schema.get("type", "object")
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
         raise Misfilled(f"{where} is no {kind}")
@@ -61,7 +61,7 @@ def check_form(value: object, schema: Mapping[str, Any], where: str = "the answe
             check_form(item, schema["items"], f"{where}[{number}]")
 
 
-#: What a model may write at most, its thinking included.
+#: The most tokens that a model may write, its thinking included.
 OUTPUT_TOKENS = 8_000
 _RETRIES = 2
 _LONGEST_WAIT = 10.0
@@ -76,7 +76,7 @@ class FormRequest(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a model wrote; `usage` is None if it did not say what it took."""
+    """The text of an answer; `usage` is None if the server did not report it."""
 
     text: str
     usage: TokenUsage | None
@@ -92,7 +92,7 @@ class LlmModel(NamedTuple):
 
 
 def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
-    """Return a prompt that asks for a form in words."""
+    """Return a prompt that includes the schema of the form, for a server that takes none."""
     return f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
 
 
@@ -140,7 +140,7 @@ class RemoteLlm:
                 raise ProviderFailed(said, service.model_hint, is_passing=True) from None
 
     def _reply(self, ask: Callable[[FormRequest], str], prompt: str, schema: Mapping[str, Any]) -> str:
-        """Ask with the schema, and in words alone where the provider takes none."""
+        """Return an answer: asked with the schema, or with it in the prompt if the provider takes none."""
         if self._takes_schemas:
             with contextlib.suppress(Refused):
                 return ask(FormRequest(prompt, schema))

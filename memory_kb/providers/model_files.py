@@ -22,11 +22,11 @@ from memory_kb.text import load_json, shorten
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-#: Whose models may be named without their owner.
+#: The owner of models that are named without one.
 DEFAULT_OWNER = "sentence-transformers"
 _HUB = "https://huggingface.co"
 _NAME = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9._-]+(?:/(?!\.+$)[A-Za-z0-9._-]+)?")
-#: How a path begins that cannot be a name.
+#: The beginning of a path, by which it is told from a name.
 _PATH = re.compile(r"[/\\]|\.{1,2}(?:[/\\]|$)|~(?:[/\\]|$)|.:")
 #: The configuration of a model on the hub, and its exports.
 _NEEDED = re.compile(
@@ -40,9 +40,9 @@ _WIDTH_KEYS = ("hidden_size", "dim", "d_model", "n_embd")
 _MODULES = ["Transformer", "Pooling", "Normalize"]
 _POOLING_KEY = "pooling_mode_"
 _POOLINGS = ("mean", "cls", "lasttoken")
-#: What the prompt of a text to be found may be called.
+#: Names that configurations give to the prompt of a text to be found.
 _TEXTS = ("document", "passage", "corpus")
-#: What a transformer reads at once that does not say it.
+#: The tokens that a transformer reads at once, if its configuration does not say.
 _POSITIONS = 512
 
 #: A file up to this size is hashed whole, of a larger one only samples.
@@ -53,7 +53,7 @@ _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx
 
 
 class ModelConfig(NamedTuple):
-    """Everything that the configuration files of a model decide.
+    """The values that are read from the configuration files of a model.
 
     `folder` is that of the transformer, which reads `max_tokens` at once; `pooling` is mean, cls or lasttoken. The
     prompts go before a query, and before a text to be found.
@@ -186,7 +186,7 @@ def choose_files(names: Sequence[str]) -> list[str]:
 
 
 def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFailed:
-    """Return what to raise for a download that failed."""
+    """Return the error to raise for a failed download."""
     from huggingface_hub.errors import HfHubHTTPError
 
     status = exc.response.status_code if isinstance(exc, HfHubHTTPError) else 0

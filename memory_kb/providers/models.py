@@ -1,4 +1,4 @@
-"""The models of a vault, created when first used, and what counts tokens."""
+"""The language model and the token counter of a vault, created when first used."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Models:
 
     @functools.cached_property
     def llm(self) -> Llm | None:
-        """The language model that somebody asked for, or None."""
+        """The language model that the settings name, or None."""
         from memory_kb.providers.choose import choose_llm
 
         return choose_llm(self._vault.settings.llm, self._vault.environ, self.spent)
 
     @functools.cached_property
     def spent(self) -> SpendLog:
-        """What the language model has cost."""
+        """The ledger of the language model's calls and their cost."""
         from memory_kb.providers.spending import SpendLog
 
         chosen = self._vault.settings.llm
@@ -38,7 +38,7 @@ class Models:
 
     @functools.cached_property
     def counter(self) -> ChosenCounter:
-        """What counts the tokens of budgets."""
+        """The counter for the tokens of budgets."""
         return choose_counter(self._vault.settings.context.tokenizer)
 
 
@@ -48,7 +48,7 @@ ESTIMATE = "estimate"
 
 
 class ChosenCounter(NamedTuple):
-    """What counts tokens, by which vocabulary, and why it is the estimate where another was asked for."""
+    """A token counter, its vocabulary, and a notice if it is the estimate although another was wanted."""
 
     count: TokenCounter
     name: str = ESTIMATE
@@ -56,7 +56,7 @@ class ChosenCounter(NamedTuple):
 
 
 def choose_counter(wanted: str) -> ChosenCounter:
-    """Return what counts tokens: the estimate, a vocabulary by its name, or for `auto` the first that is here.
+    """Return a token counter: the estimate, a vocabulary by its name, or for `auto` the first installed one.
 
     Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
 
@@ -91,7 +91,7 @@ def _load(name: str) -> TokenCounter:
 
 @contextlib.contextmanager
 def _offline() -> Iterator[None]:
-    """Keep tiktoken from fetching what is not in its cache."""
+    """Keep tiktoken from downloading vocabularies that are not in its cache."""
     from tiktoken import load
 
     fetch = load.read_file

@@ -65,7 +65,7 @@ class TokenUsage(NamedTuple):
 
 
 class Metered(NamedTuple):
-    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
+    """Numbers of calls to a language model, tokens and dollars; an estimate if no call was made."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -73,7 +73,7 @@ class Metered(NamedTuple):
     usd: float = 0.0
 
     def __str__(self) -> str:
-        """Return what it took, in words.
+        """Return the numbers as words.
 
         Example:
             >>> str(Metered(1, 1_200, 80, 0.0031))
@@ -83,7 +83,7 @@ class Metered(NamedTuple):
         return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
 
     def plus(self, other: Metered, sign: int = 1) -> Metered:
-        """Return this and another together, or with `sign` -1 what this has more.
+        """Return the sum of this and another, or with `sign` -1 the difference.
 
         Example:
             >>> Metered(2, 300, 20, 0.2).plus(Metered(1, 100, 10, 0.1), -1)
@@ -98,7 +98,7 @@ class Metered(NamedTuple):
 
 
 def cost(provider: str, model: str, usage: TokenUsage) -> float:
-    """Return what a call costs in dollars.
+    """Return the cost of a call in dollars.
 
     An unknown model is taken for the dearest known one of its provider; the day in a model's name does not count.
 
@@ -120,7 +120,7 @@ def _now() -> datetime:
 class SpendLog:
     """A ledger of calls, one JSON line each, that several processes write to; the first makes the file.
 
-    `daily` dollars may be spent on one day (UTC), and `runs` questions be asked, any number for None.
+    On one day (UTC) at most `daily` dollars may be spent and `runs` calls made; None is no limit of calls.
     """
 
     def __init__(self, file: Path, daily: float, clock: Callable[[], datetime] = _now, runs: int | None = None) -> None:
@@ -128,7 +128,7 @@ class SpendLog:
         self._daily = daily
         self._clock = clock
         self._runs = runs
-        #: What passed through this object; other processes are left aside.
+        #: The calls made through this object; those of other processes do not count.
         self.total = Metered()
 
     def spent_today(self) -> float:
@@ -139,9 +139,9 @@ class SpendLog:
         return list(read_objects(self._file, f'"time": "{self._clock().astimezone(UTC).date()}'.encode()))
 
     def check(self, usd: float) -> None:
-        """Make sure that a call of this cost fits into what is left of the day.
+        """Raise `SpendLimitReached` if a call of this cost does not fit into the limits of the day.
 
-        A call that costs nothing is limited by the number of questions alone.
+        A call that costs nothing is limited by the number of calls alone.
 
         Raises:
             SpendLimitReached: it does not.
@@ -185,23 +185,23 @@ def _dollars(call: Mapping[str, Any]) -> float:
         return 0.0
 
 
-#: Answers kept; the oldest go first.
+#: The most answers that are kept; the oldest are dropped first.
 _MOST = 1_000
 
 
 class Memo:
-    """A file of short lists by what was asked. Losing it costs money and nothing else."""
+    """A file of answers, short lists, by their question. Losing it costs money and nothing else."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def recall(self, asked: str) -> tuple[str, ...] | None:
-        """Return what was answered before, or None."""
+        """Return the stored answer to a question, or None."""
         answer = self._read().get(_memo_key(asked))
         return tuple(map(str, answer)) if isinstance(answer, list) and answer else None
 
     def keep(self, asked: str, answer: tuple[str, ...]) -> None:
-        """Keep an answer, if that can be written."""
+        """Store an answer, if the file can be written."""
         kept = [*self._read().items(), (_memo_key(asked), answer)]
         with contextlib.suppress(OSError):
             make_folder(self._file.parent)
