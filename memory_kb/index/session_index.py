@@ -248,7 +248,7 @@ class SessionIndex:
         return tuple(_seen(row, self._files) for row in rows)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Return the result of `work` with the database; if that is damaged, it is made anew and `work` called again."""
+        """Return the result of `work` with the database; a damaged one is made anew, and `work` called again."""
         seen = identify_file(self.path)
         try:
             return work(self._connection())
