@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class DraftCheck:
-    """A note that may not be saved yet, held against the vault. Other notes count as they are saved."""
+    """Checks a note that may not be saved yet against the rest of the vault, whose notes count as they are saved."""
 
     def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, path: str, text: str) -> None:
         self._vault, self._index, self._writer, self._path, self._text = vault, index, writer, path, text

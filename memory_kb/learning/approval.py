@@ -19,7 +19,10 @@ from memory_kb.text import parse_date, slugify
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Plans to approve entries: held against all entries, with the scopes' folders, the files and the day."""
+    """Plans to approve entries.
+
+    `memories` are all entries of the vault; `read` returns a file as it is now.
+    """
 
     memories: Sequence[Memory]
     folder_of: Callable[[Location], str]

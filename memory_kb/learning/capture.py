@@ -37,7 +37,7 @@ class UserMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CapturedStatement:
-    """What became of one statement, recognised by its marker, or of a message that was not read.
+    """What was decided about one statement, recognised by its marker, or that a message was not read.
 
     `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message holds a
     credential.
@@ -57,7 +57,10 @@ class CapturedStatement:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """What was made of so many messages of people, in their order, and the run that wrote it."""
+    """What was decided about the statements of people, in their order, and the run that wrote it.
+
+    `count` is the number of messages that were looked at.
+    """
 
     messages: tuple[CapturedStatement, ...]
     count: int
@@ -65,7 +68,7 @@ class CaptureReport:
 
     @property
     def kept(self) -> tuple[CapturedStatement, ...]:
-        """Those that state something, whatever became of it."""
+        """Those that state something, whether or not it was kept."""
         return tuple(one for one in self.messages if one.action != "passed")
 
 
@@ -186,7 +189,7 @@ class Captures:
 
 
 def _report_statements(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[CapturedStatement]:
-    """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
+    """Yield the decision about each statement, and the messages that were not read; `taken` is in the same order."""
     rest = iter(taken)
     for event, statements, refusal in messages:
         seq = event.seq or None

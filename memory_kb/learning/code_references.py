@@ -60,7 +60,7 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
 def compare_lines(
     before: Sequence[str], after: Sequence[str], span: tuple[int, int]
 ) -> tuple[tuple[str, ...], tuple[int, int] | None]:
-    """Return what became of the lines of a span, `- ` for what went and `+ ` for what came, and where they are now.
+    """Return the lines of a span that are gone (`- `) or new (`+ `), and where the span is now.
 
     Example:
         >>> compare_lines(["a", "b", "c"], ["new", "a", "B", "c"], (1, 3))

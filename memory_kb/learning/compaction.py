@@ -295,7 +295,7 @@ class Compactor:
         return CompactReport(found.before, found.before - left, len(found.retired), len(found.copies), merged, run)
 
     def _find(self, memories: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None) -> _Compaction:
-        """Return what leaves the live files; what it is held against are all entries, also those that take no part."""
+        """Return what leaves the live files, after a comparison with all entries, also those that stay as they are."""
         mine = [one for one in memories if is_machine_editable(one) and not one.path.startswith(self._archive_of(one))]
         live = [memory for memory in mine if memory.is_live]
         entries_in = Counter(memory.path for memory in memories)

@@ -103,8 +103,8 @@ def find_contradictions(
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
-    Two entries of one place that share three words in ten are held against each other. Without a classifier's word they
-    must say the opposite of each other in so many words. Pairs that a link between them relates already are left
+    Two entries of one place that share three words in ten are compared. Without a classifier's word they must say the
+    opposite of each other explicitly. Pairs that a link between them relates already are left
     out. With `is_new` only pairs of which one is new are looked at. `notices` get a sentence where not all pairs are.
     """
     by_place: dict[object, list[Memory]] = {}
@@ -202,7 +202,7 @@ def weaken(memory: Memory) -> dict[str, Value]:
 
 
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
-    """Plan what the contradictions come to; a second time there is nothing to do.
+    """Plan how to resolve the contradictions; a second time there is nothing to do.
 
     The newer of two takes the place of the older, which is retired. A tension stays for a person to judge: both get a
     `contradicts` link and the flag `review`, and their importance is lowered once.

@@ -94,7 +94,7 @@ def _cut_middle(passages: Iterable[RecordPiece], limit: int) -> ShownRecord:
 
 def _fit(passage: RecordPiece, half: int) -> RecordPiece:
     passage = passage._replace(text=cut(passage.text, min(_PIECE_CHARS, half - 100)))
-    if len(_show(passage)) >= half:  # so many lines that moving them in makes it too long
+    if len(_show(passage)) >= half:  # it has so many lines that indenting them makes it too long
         passage = passage._replace(text=" ".join(passage.text.split()))
     return passage
 

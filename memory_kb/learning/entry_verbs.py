@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: What is longer is no learning, but a document.
 MAX_TEXT = 1_000_000
-#: In a vault of so many files all are looked at for one that says the same; in a larger one those of its folders.
+#: With at most this many files, all are searched for an entry that says the same; with more, those of its folders.
 _FEW_FILES = 5_000
 
 

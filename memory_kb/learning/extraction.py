@@ -166,7 +166,7 @@ _NOTHING = Metered()
 
 
 class KeptLearning(NamedTuple):
-    """A learning and what became of it: created, reinforced, known, forgotten or refused."""
+    """A learning and what was decided about it: created, reinforced, known, forgotten or refused."""
 
     id: str
     path: str

@@ -27,7 +27,8 @@ _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 class Learning:
     """A draft with its place, its source and a key.
 
-    `Memories.ingest` makes it a new entry, counts it as one more sighting of an entry that says the same, or leaves it out.
+    `Memories.ingest` makes it a new entry, counts it as one more sighting of an entry that says the same, or leaves it
+    out.
 
     Attributes:
         key: what makes it this one and no other, such as `session/scope/seq`: offered again, it is
@@ -77,7 +78,7 @@ class GateVerdict(NamedTuple):
     existing: Memory | None = None
 
 
-#: Returns what becomes of a new rule that nobody stated, None for what needs no evidence.
+#: Decides about a new rule that nobody stated; returns None for a learning that needs no evidence.
 Gate = Callable[[Learning], GateVerdict | None]
 
 

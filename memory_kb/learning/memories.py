@@ -105,7 +105,7 @@ class Memories:
     def read_with_vectors(
         self, is_wanted: Callable[[Memory], bool], needs_vector: Callable[[Memory], bool] = lambda _: True
     ) -> tuple[tuple[Memory, ...], EntryVectors | None]:
-        """Update the index; return the wanted entries, and the vectors of those that need one, if the vault has vectors."""
+        """Update the index; return the wanted entries, and the vectors of those that need one, if there are vectors."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], EntryVectors | None]:
             wanted = tuple(filter(is_wanted, self.cache.read(index)))
@@ -170,8 +170,7 @@ class Memories:
     ) -> tuple[IngestPlan, RunReport]:
         """Keep the learnings that are new, as one run; return what was decided about each, and what was written.
 
-        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be
-        new.
+        With `again` also what was kept before and is gone since. A `gate` decides about those that would be new.
         """
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.

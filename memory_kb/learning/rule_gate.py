@@ -37,7 +37,7 @@ class SessionCounts(NamedTuple):
 
 
 def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = None) -> GateVerdict:
-    """Return what becomes of a proposed rule; `existing` is a rule that says the same.
+    """Decide about a proposed rule; `existing` is a rule that says the same.
 
     Example:
         >>> judge_rule("Run the migrations first.", SessionCounts(4, 1))

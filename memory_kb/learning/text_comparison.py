@@ -85,7 +85,7 @@ _SHORT_NOT = regex(r"n['\u2019]t\b")
 
 
 def comparable(text: str) -> str:
-    """Return a text as it is held against others: of an error without what differs from one run to the next.
+    """Return a text as it is compared with others: of an error without what differs from one run to the next.
 
     Where it says what prevents the error, it does not matter which call of the command failed and which went well.
     """
@@ -211,7 +211,7 @@ def find_opposition(one: str, other: str) -> str | None:
     return None
 
 
-# An entry is held against many: what it claims is read once.
+# An entry is compared with many: what it claims is read once.
 @functools.lru_cache(maxsize=8_192)
 def _sentences(text: str) -> tuple[str, ...]:
     """Return the sentences that claim something of all of their subject: no question, no heading."""

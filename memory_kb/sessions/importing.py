@@ -159,7 +159,7 @@ class TranscriptImport:
         return self.add_file(source, kind)
 
     def add_file(self, source: Path, kind: str | None = None) -> tuple[SessionImported, ...]:
-        """Bring a transcript in; return what became of it, for every session it holds."""
+        """Import a transcript; return one result for each session that it holds."""
         if kind is not None and kind not in FORMATS:
             raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
         found = kind or sniff(_lines(source))
@@ -174,7 +174,7 @@ class TranscriptImport:
         raise UnreadableInput(f"{source} is no transcript that is known{why}", hint)
 
     def add_events(self, events: Iterable[LineResult], source: Path, kind: str) -> tuple[SessionImported, ...]:
-        """Bring in the events that a reader yields; return what became of them, for every session."""
+        """Import the events that a reader yields; return one result for each session."""
         named, fallback = self._labels.session, _session_name(source.stem)
         targets: dict[str, _Target] = {}
         ignored, problems = 0, list[Problem]()

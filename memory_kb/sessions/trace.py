@@ -22,7 +22,7 @@ from memory_kb.text import shorten
 HEAD, TAIL = 40, 20
 _FAILURES, _FILES, _RETRIES, _COMMITS = 40, 30, 20, 20
 _GOAL, _SAID = 200, 100
-#: A session that is ended so many seconds after its last event was left before.
+#: A session that is ended later than this many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
 #: What says nothing of the work beside other commands.

@@ -281,7 +281,7 @@ class Skills:
         return SkillsImported(tuple(moved), run, tuple(problems))
 
     def _import_skill(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
-        """Plan what one skill of an import needs, and return what becomes of it."""
+        """Plan the changes for one skill of an import, and return what is done with it."""
         where, name = f"{found.path}:{found.line}", found.draft.text.name
         try:
             draft = check_skill(found.draft)

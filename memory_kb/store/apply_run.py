@@ -113,7 +113,7 @@ def _revert(edits: Sequence[FileEdit], scratch: Path) -> bool:
 
 
 def recover(journal: Journal, resolve: Resolve) -> tuple[str, ...]:
-    """Complete the run that was killed, if the last one was; say what became of it. The lock must be held.
+    """Complete the run that was killed, if the last one was; return sentences about it. The lock must be held.
 
     A run of which no file was written never happened, and is struck out. Otherwise the files that
     are still as before are written; those that somebody has changed since are left.

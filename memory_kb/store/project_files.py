@@ -92,7 +92,7 @@ class ProjectFiles:
 
 
 def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
-    """Return the files around a vault's notes, for what these cite; git gets so many seconds for all questions."""
+    """Return the files around a vault's notes, for what these cite; git gets `seconds` for all questions together."""
     return ProjectFiles(vault.project, vault.environ, seconds)
 
 

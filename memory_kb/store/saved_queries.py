@@ -26,7 +26,7 @@ K = 10
 _MOST_K, _MOST_QUERIES = 1_000, 2_000
 #: An expected id may be cut to no less than this.
 _SHORTEST = 8
-#: The file may be so many times as large as a block of frontmatter.
+#: The file may be this many times as large as a block of frontmatter.
 _SCALE = 16
 _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files", "max_tokens"})
 

@@ -205,7 +205,7 @@ class Undo:
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.
 
-        With `dry_run` one report says what all of it together would come to.
+        With `dry_run` one report is returned, of what all of them together would change.
         """
         done = self.done_runs()
         return self._undo_all([run for name in names if (run := choose_run(done, name))], dry_run=dry_run)
@@ -213,7 +213,7 @@ class Undo:
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo all that the end of a session wrote, the last run first.
 
-        With `dry_run` one report says what all of it together would come to.
+        With `dry_run` one report is returned, of what all of them together would change.
         """
         runs = self.done_runs()
         occasion, undone = occasion_of(runs, session), undone_by(runs)
@@ -230,7 +230,7 @@ class Undo:
         return self._writer.writable if run.is_ours else lambda path: find_target(self._vault, path)
 
     def _preview(self, chosen: Sequence[Run]) -> RunReport:
-        """Return what taking some runs back would come to, one after the other."""
+        """Return one report of what undoing some runs, one after the other, would change."""
         conflicts = list[Conflict]()
         before, after = dict[str, bytes | None](), dict[str, bytes | None]()
         for run in chosen:
