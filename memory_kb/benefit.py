@@ -391,10 +391,10 @@ class _ProjectReplay:
         made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
         for name, found in saved.items():
             made.scores[name].add(found)
-        self._note_worth(shown, session, again)
+        self._record_worth(shown, session, again)
 
-    def _note_worth(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
-        """Note what became of the entries that a session was given."""
+    def _record_worth(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
+        """Record which entries that a session was given were of use, and which name a command that failed."""
         for memory in self._vault.kb.memories.all():
             if memory.id not in ids:
                 continue

@@ -106,7 +106,7 @@ def _write_time(nanoseconds: int) -> str:
 
 
 class PastStep(NamedTuple):
-    """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before.
+    """One change of an entry: by a run of ours, or in a commit, with its difference to the one before.
 
     `undone_by` names the run that reverted it.
     """

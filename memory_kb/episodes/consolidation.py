@@ -208,7 +208,7 @@ class DroppedPattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PatternReport:
-    """What became of the rules and pitfalls that were offered, the entries that got more sources, and patterns not kept."""
+    """What was decided about the rules and pitfalls found, the entries that got more sources, and patterns not kept."""
 
     taken: tuple[Ingested, ...]
     extended: tuple[str, ...]

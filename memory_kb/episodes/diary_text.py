@@ -177,7 +177,7 @@ def diary_id(entry_id: str, timestamp: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeResult:
-    """What became of one episode of a session.
+    """What was done with one episode of a session.
 
     `action` is created, updated or unchanged; edited, aged or left where the file stays as it is;
     forgotten if a person deleted it; or empty if there was nothing to report.
@@ -194,7 +194,7 @@ class EpisodeResult:
 
 @dataclass(frozen=True, slots=True)
 class ReflectReport:
-    """What became of a session's episodes; `notices` say what a language model was asked for and did not give."""
+    """What was done with the episodes of a session; `notices` say what a language model was asked for and did not give."""
 
     session: str
     episodes: tuple[EpisodeResult, ...]

@@ -112,7 +112,7 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
 
 
 def describe_change(before: str | None, after: str | None, *, is_moved: bool = False) -> str:
-    """Return in words what became of an entry.
+    """Return in words how an entry changed.
 
     Example:
         >>> describe_change("---\\nid: a\\nstatus: active\\n---\\nOne.", "---\\nid: a\\nstatus: retired\\n---\\nTwo.")

@@ -32,7 +32,7 @@ _SUCCESS, _FAILURE = 0.05, 0.20
 
 
 class MergedFields(NamedTuple):
-    """What two mappings come to.
+    """Two mappings, merged.
 
     Attributes:
         values: what is settled; a key of either side that is missing here was removed.

@@ -45,7 +45,7 @@ class GitTexts:
         return GitTexts(self._environ, self.size, is_turned=not self._is_turned)
 
     def merge(self, base: str, ours: str, theirs: str) -> TextMerge:
-        """Return what two texts come to that both began as `base`."""
+        """Return the merge of two texts that both began as `base`."""
         if theirs in (ours, base):
             return TextMerge(ours)
         if base == ours:

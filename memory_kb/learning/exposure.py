@@ -166,7 +166,7 @@ class Exposures:
     _memories: Memories
 
     def exposure(self, wanted: str) -> Exposure:
-        """Return which sessions, agents and tasks were shown an entry, and what became of them.
+        """Return which sessions, agents and tasks were shown an entry, and how they went.
 
         An entry that is there no more is found by its whole id, as long as the log remembers it.
         """

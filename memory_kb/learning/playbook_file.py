@@ -39,7 +39,7 @@ class RuleInFile(NamedTuple):
 
 
 class RuleImported(NamedTuple):
-    """What became of a rule of a file: `created`, `known`, `forgotten` or `refused`, and why."""
+    """What was decided about a rule of a file: `created`, `known`, `forgotten` or `refused`, and why."""
 
     id: str
     path: str

@@ -97,7 +97,7 @@ class SkillWritten:
 
 
 class SkillMoved(NamedTuple):
-    """What became of one skill of an import, or of one file of an export.
+    """What was done with one skill of an import, or of one file of an export.
 
     `action` is created, updated, known, forgotten or refused for what came in, and written, unchanged or left for what
     went out.

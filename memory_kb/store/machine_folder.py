@@ -118,7 +118,7 @@ def find_aside(machine: Path) -> list[Path]:
 
 
 def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
-    """Take sessions and vectors of what was set aside beside a machine folder; say what it holds and what became of it.
+    """Take sessions and vectors of what was set aside beside a machine folder; say what it holds and what was taken.
 
     Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not
     followed.
