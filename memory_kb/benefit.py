@@ -331,7 +331,7 @@ def _sessions_by_project(logs: SessionFiles) -> dict[str, list[SessionNeeds]]:
 
 
 def _project_of(cwd: str, folder: Path) -> Path:
-    """Return where the project of some sessions is: where they ran, or around the transcripts where these do not say."""
+    """Return the project folder of some sessions: `cwd` if they name it, else the one around their transcripts."""
     if cwd:
         return Path(cwd)
     place = folder.resolve()

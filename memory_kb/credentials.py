@@ -33,7 +33,7 @@ _WORD = regex(r"\S*")
 
 
 class FoundCredential(NamedTuple):
-    """A credential in a text: what it looks like, and where; `shown` are the words before it and its first characters."""
+    """A credential in a text: its kind and place; `shown` are the words before it and its first characters."""
 
     what: str
     start: int
@@ -55,7 +55,10 @@ class Redacted(NamedTuple):
 
 
 def _group_keywords(*judged: str) -> dict[str, list[str]]:
-    """Return the keywords of some rules below the shortest that is in each of them: a text without that has none of them."""
+    """Return the keywords of some rules, grouped by a shorter keyword that each of a group contains.
+
+    A text without the shorter one contains none of its group.
+    """
     groups: dict[str, list[str]] = {}
     for word in sorted({word for rule in RULES if rule.judged in judged for word in rule.keywords}, key=len):
         head = next((one for one in groups if len(one) > 1 and one in word), word)
@@ -81,7 +84,7 @@ _NEAR = 60
 
 
 class _View(NamedTuple):
-    """A text as it is searched, with the keywords of rules in it, and for each character where that is in the original."""
+    """A text in the form that is searched, with the rules' keywords in it, and each character's original place."""
 
     text: str
     folded: str

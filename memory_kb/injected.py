@@ -53,7 +53,7 @@ _ANSWER = regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
 
 
 def in_own_words(text: str) -> str:
-    """Return what a person said without what a harness wrote around it: tags, and the frame of answers to its questions.
+    """Return a person's words without the tags and frames that a harness wrote around them.
 
     Example:
         >>> in_own_words("<user-memory-input>never use tabs</user-memory-input>")

@@ -51,7 +51,7 @@ def read_plain(path: Path | str) -> IO[bytes]:
 
 
 def read_file(path: Path | str, limit: int = -1) -> bytes:
-    """Return the first bytes of a file that people may have replaced by a link; a pipe or a device is an error, not a wait.
+    """Return the first bytes of a file, which may be a link; a pipe or a device is an error instead of a wait.
 
     Raises:
         OSError: it cannot be opened, or is no file.

@@ -61,7 +61,7 @@ class Retired(EntryView):
 
 
 class Purged(NamedTuple):
-    """Files that lost the text of a purged entry, how many runs the journal lost, and in sentences what still has it."""
+    """The files that lost the text of a purged entry, how many runs the journal lost, and what still has it, in sentences."""
 
     files: tuple[str, ...]
     runs: int
@@ -132,7 +132,7 @@ class TeamVault(NamedTuple):
 
 
 class TeamState(NamedTuple):
-    """The team's index that the settings name: this vault's name there, and what the server said or that it does not answer."""
+    """The team's index that the settings name: this vault's name there, the server, and why it does not answer."""
 
     name: str | None
     server: str

@@ -50,7 +50,7 @@ class SealKey(NamedTuple):
     folder: Path | None
 
     def verify(self, machine: Path) -> tuple[Seal | None, bool]:
-        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match."""
+        """Return the seal of a machine folder, None if it was not made here, and whether path and inode both match."""
         state, lines = os.lstat(machine), _read_signature(machine / SIGNATURE)
         if not stat.S_ISDIR(state.st_mode) or len(lines) != 4 or lines[0] != _HEAD:
             return None, False
@@ -68,7 +68,10 @@ class SealKey(NamedTuple):
         return _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
 
     def mark(self, machine: Path, nonce: str | None = None) -> Seal:
-        """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too."""
+        """Sign a machine folder and return its seal; a nonce of ours is kept.
+
+        With the nonce of another folder the index of that folder is trusted here too.
+        """
         state = os.lstat(machine)
         nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
         signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))

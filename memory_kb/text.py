@@ -213,7 +213,7 @@ def count_tokens(text: str) -> int:
 
 
 def slugify(text: str, limit: int = 60) -> str:
-    """Return a title as a file name that is safe everywhere, in any script, of at most `limit` bytes, cut between words.
+    """Return a title, in any script, as a safe file name of at most `limit` bytes, cut between words.
 
     Example:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…"), slugify("one two three", 10)
@@ -267,9 +267,9 @@ def printable(text: str) -> str:
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text that bytes stand for: UTF-8, UTF-16 where they begin with its mark, and Windows-1252 where they are neither.
+    """Return bytes as text: as UTF-16 if they begin with its mark, else as UTF-8.
 
-    Every byte that is no UTF-8 is read by itself, so that a stretch of a file reads like the file.
+    A byte that is no UTF-8 is read by itself as Windows-1252, so that a part of a file reads as in the whole file.
 
     Example:
         >>> decode_text("Grüße".encode("latin-1")), decode_text("Grüße".encode("utf-16")), decode_text("ü ".encode() + b"\\xfc")

@@ -1,4 +1,4 @@
-"""Keep a file of ours in an agent's own memory, merged with what was changed there, and find what is wrong in such memories."""
+"""Keep a file of ours in an agent's own memory, merge what was changed there, and check such memories for problems."""
 
 from __future__ import annotations
 
@@ -289,7 +289,10 @@ class Bridge:
         return tuple(examine(self._vault))
 
     def _plan_edit(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
-        """Return the change of an entry whose text was changed in our file, None where the old text is not in it once."""
+        """Return the change of an entry whose text was changed in our file.
+
+        None if the entry does not have the old text, or has it more than once.
+        """
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
         was = note.text[entry.span.start : entry.span.end]

@@ -285,7 +285,7 @@ class Hooks:
         return vault_index.read(explain)
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
-        """Return the entries that name the file which a tool opened or edited, unless they were shown in this session."""
+        """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
         if not (agent.takes_tool_context and call.session):
             return ""
         file = _file_of(call, self._vault.project)

@@ -190,7 +190,7 @@ class Agents:
     def prove_agent(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False
     ) -> Iterator[ProofCheck]:
-        """Yield whether what `install` wrote is there, and whether each hook and the server answer as the agent calls them."""
+        """Yield the results of checks: whether the files of `install` exist, and the hooks and the server answer."""
         from memory_kb.agents.self_test import ProofCheck, call_hooks, call_server
 
         target = self._target(agent, scope, folder, is_named=pin)

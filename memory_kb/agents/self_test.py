@@ -87,7 +87,10 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
 def _run(
     command: str | Sequence[str], said: str, folder: Path, environ: Mapping[str, str], patience: float
 ) -> subprocess.CompletedProcess[str] | str:
-    """Run a command, a line in a shell as agents do, with something on its standard input; return why that is not possible."""
+    """Run a command with some standard input; return the finished process, or a sentence about why it did not run.
+
+    A text is run by a shell, as agents do.
+    """
     options: dict[str, Any] = {
         "cwd": folder,
         "env": dict(environ),

@@ -251,7 +251,10 @@ class EditorActions:
         return sorted(found)
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
-        """Return what it would make of the files to retire, approve, promote or merge an entry, with the drafts in their places."""
+        """Return the files as they would be if an entry were retired, approved, promoted or merged.
+
+        Files with a draft are taken as the draft is.
+        """
         memory = self._at(path, entry_id, drafts)
         if action == "retire":
             retired = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")

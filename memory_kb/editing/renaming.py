@@ -230,7 +230,7 @@ def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None])
 
 
 def _replace_names(text: str, block: Span, key: str, value: Value, names: Mapping[str, str]) -> str:
-    """Return a text in which a field has a new value; of a list only the changed names are replaced, if that is simple."""
+    """Return a text in which a field has a new value; in a list, if possible, only the changed names are replaced."""
     old = text[block.start : block.end]
     held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(old)
     if held is not None and key in ("links", *_ALIASES, *_ID_LISTS):

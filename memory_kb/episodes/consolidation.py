@@ -328,7 +328,7 @@ def _make_learning(
 
 
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
-    """Return the rule that says a pattern already, whatever its status: the one made of it before, else the most similar."""
+    """Return the rule of any status that says the same as a pattern: the one made of it, else the most similar."""
     ids = {_make_rule(pattern, said).entry_id for said in pattern.said}
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:

@@ -1,4 +1,4 @@
-"""Pitfalls that logs show: errors that recur in episodes, commands that worked after a change, changes reverted on request."""
+"""Pitfalls from logs: recurring errors of episodes, commands that worked after a change, changes that were reverted."""
 
 from __future__ import annotations
 
@@ -141,7 +141,10 @@ def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
 
 
 def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Learning]:
-    """Return the hard events of a session as proposals, one for each cause; a cause seen before has the same key or text."""
+    """Return the hard events of a session as proposals, one for each cause.
+
+    A cause that was seen before has the same key or text.
+    """
     found = []
     for trace in traces:
         for retry in trace.retries:

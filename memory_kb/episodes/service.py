@@ -135,7 +135,7 @@ class Episodes:
         agent: str | None = None,
         dry_run: bool = False,
     ) -> Learned:
-        """Record that something happened, as an episode of its own; the same event of the same day is the same episode."""
+        """Write an episode about a single event; the same event on the same day is the same episode."""
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
         if outcome is not None and outcome not in OUTCOMES:

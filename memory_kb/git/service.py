@@ -166,7 +166,7 @@ class Git:
         return CommitReport(tuple(one.id for one in runs), tuple(commits), tuple(notices))
 
     def _repositories(self, runs: Sequence[Run], notices: list[str]) -> Iterable[tuple[Repository, dict[str, str]]]:
-        """Return the repositories that the files of some runs are in, each with its files by their path from the top."""
+        """Return the repositories of the files of some runs, each with its files by their path from the top."""
         open_repository = functools.cache(lambda folder: Repository(folder, self._vault.environ))
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
         lost: NoRepository | GitFailed | None = None

@@ -45,7 +45,7 @@ def queries_path(vault: Vault) -> str:
 
 
 def read_queries(vault: Vault) -> Queries:
-    """Return a vault's saved queries, and what is wrong with their file."""
+    """Return a vault's saved queries, and the problems of their file."""
     path = queries_path(vault)
     data = read_if_there(path, vault.resolve(path))
     return parse_queries((data or b"").decode("utf-8", "replace"), path)

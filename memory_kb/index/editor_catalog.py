@@ -33,7 +33,7 @@ from memory_kb.model import EVERYTHING, FileStat, Memory, StoredEntry
 from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, place_of_path
 
-#: What cannot be in a link.
+#: Characters that cannot be in a link.
 UNFIT = frozenset("[]|#^\\\n")
 
 
@@ -201,7 +201,7 @@ def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
 
 
 class Suggested(NamedTuple):
-    """A name or a tag as it is shown, and what is written for it."""
+    """A name or a tag to show, and the text to insert for it."""
 
     label: str
     text: str

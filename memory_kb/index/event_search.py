@@ -76,7 +76,7 @@ class EventFinder:
         )
 
     def find(self, query: str, limit: int, *, every_event: bool) -> tuple[tuple[SessionHit, ...], list[str]]:
-        """Return the best hits, and what to say about the query.
+        """Return the best hits, and notes for the user about the query.
 
         Plain words are alternatives, the rarer the better; a query with operators is taken at its word if
         FTS5 understands it. A session is one hit, its best event, unless `every_event` is set.

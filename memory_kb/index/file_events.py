@@ -1,4 +1,4 @@
-"""Observe file events of notes with watchdog. An event only says that something changed, and some systems report none."""
+"""Observe file events of notes with watchdog. An event only says that something changed; some systems send none."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Observer:
 
 
 class _Handler(events.FileSystemEventHandler):
-    """What looks at the events of a folder: of a few names in it, or else of all notes below it."""
+    """The handler for the events of a folder: of a few names in it, or else of all notes below it."""
 
     def __init__(self, place: str, names: frozenset[str], listen: Listener) -> None:
         self._place, self._names, self._listen = place, names, listen
@@ -109,7 +109,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 class _LossHandler(logging.Handler):
-    """A listener to watchdog's log: what it warns of there are events that it could not deliver."""
+    """A listener to watchdog's log: a warning there means events that it could not deliver."""
 
     def __init__(self, listen: Listener) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What links may call an entry, and which entry a link leads to."""
+"""The names by which links may call an entry, and the entry that a link leads to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
 
 
 def named(index: SqliteIndex, wanted: Collection[tuple[str, str]]) -> dict[str, StoredEntry]:
-    """Return what `name_entries` of all entries has for some links, given as the file and what is written there."""
+    """Return the part of `name_entries` of all entries for some links, given as pairs of file and target."""
     return name_entries(entries_named(index, wanted))
 
 
@@ -109,7 +109,7 @@ def links_of(
 
 
 def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
-    """Return what a link may call each entry, in lower case.
+    """Return the entries by each name that a link may use, in lower case.
 
     That is its id, its file's path or the end of it, its title, or an alias; where two entries are called
     the same, this is the order in which they win. Of two files with the same name the one with the shorter path wins.
@@ -143,7 +143,7 @@ _T = TypeVar("_T")
 
 
 def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None:
-    """Return what a link in a file leads to: a file in its own folder, else by the names of `name_entries`.
+    """Return the target of a link in a file: a file in its own folder, else by the names of `name_entries`.
 
     Example:
         >>> names = {"/b/tea": 1, "tea": 2, "/a/milk.md": 3}
@@ -156,7 +156,7 @@ def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None
 
 
 def link_keys(target: str, source: str) -> tuple[str, str]:
-    """Return by which names what a link in a file leads to is looked up: its path, then what it says."""
+    """Return the two names by which the target of a link in a file is looked up: its path, then its text."""
     name = target.strip().casefold()
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name)), name
 
@@ -173,12 +173,12 @@ def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, fou
 
 
 def say_rival(target: str, found: StoredEntry, rival: str) -> str:
-    """Return what is said of a link that may mean several files."""
+    """Return the message about a link that may mean several files."""
     return f"the link to {target!r} may mean {rival} as well as {found.path}, which it leads to; write the path"
 
 
 def file_names(path: str) -> tuple[str, ...]:
-    """Return what a link may call a file, in lower case: its path, and every end of it down to the name alone.
+    """Return the names of a file for links, in lower case: its path, and every end of it down to the file name.
 
     Example:
         >>> file_names("Notes/sub/Tea.md")

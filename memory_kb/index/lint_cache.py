@@ -52,7 +52,7 @@ class LinkInText(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return "wikilink" if self.is_wikilink else "link"
 
 
@@ -68,7 +68,7 @@ Fetch = Callable[[Sequence[str]], Sequence[Sequence[EntryText]]]
 
 
 class LintPass(NamedTuple):
-    """What `lint` or `doctor` found: in which state of the index, when, how much, and the first of it."""
+    """The last findings of `lint` or `doctor`: state of the index, time, number, and the first of them."""
 
     generation: int
     moment: str
@@ -149,7 +149,7 @@ class LintCache:
     """The findings of `lint`, in a database of their own that anyone may delete, else in memory."""
 
     def __init__(self, file: Path | None = None) -> None:
-        #: Whether what is kept is there for the next process.
+        #: Whether the findings are stored for the next process.
         self.has_file = file is not None
         try:
             self._connection = _open(file)
@@ -209,7 +209,7 @@ class LintCache:
         return dict(self.rows("SELECT path, digest FROM agreed"))
 
     def keep_agreed(self, digests: Mapping[str, str]) -> None:
-        """Keep the digests of the files that are indexed as they are."""
+        """Store the digests of the files that `doctor` found indexed as they are."""
         self._write(("DELETE FROM agreed", None), ("INSERT INTO agreed VALUES (?, ?)", list(digests.items())))
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:

@@ -65,7 +65,7 @@ def view(entry: StoredEntry, text: str | None = None) -> EntryView:
 
 
 def find_entry_by_name(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
-    """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file's name stands for.
+    """Return the entry with an id, a unique beginning of one, a place `path.md:LINE`, a title, an alias or a file name.
 
     Of the same id at several scopes the most specific one is meant.
 
@@ -156,7 +156,7 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
 
 
 def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
-    """Yield an entry and those that may link to it, each with its text: to parse all texts takes a minute in a large vault."""
+    """Yield an entry and those that may link to it, each with its text: to parse all of a large vault takes a minute."""
     ends = {posixpath.basename(name).removesuffix(".md") for name in called}
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):

@@ -26,7 +26,7 @@ class Remark(NamedTuple):
 
 
 def say_dead(kind: str, target: str) -> str:
-    """Return what is said of a link that leads nowhere.
+    """Return the message about a link that leads nowhere.
 
     Example:
         >>> say_dead("link", "a.md"), say_dead("wikilink", "a")
@@ -36,7 +36,7 @@ def say_dead(kind: str, target: str) -> str:
 
 
 def say_double(entry_id: str, place: str) -> str:
-    """Return what is said of an id that is used twice."""
+    """Return the message about an id that is used twice."""
     return f"the id {entry_id} is also used at {place}; both are kept, give one a new id"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Called with how many files or texts are done, and of how many; 0 where that is not known.
 Progress = Callable[[int, int], None]
 
-#: What the problem of a file says that was indexed only in part.
+#: Words of the problem of a file that was indexed only in part.
 IS_CUT = "over index.max_file_bytes"
 
 

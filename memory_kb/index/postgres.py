@@ -29,7 +29,8 @@ SEPARATOR = ":"
 
 _DIALECT = SqlDialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
 _VAULT = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
-#: What supersedes what; a proposal does not yet. The ids are a JSON list, which PostgreSQL does not read in every case.
+#: Entries that supersede a chunk; a proposal does not supersede anything yet. The ids are a JSON list, which is searched
+#: as a text because PostgreSQL cannot parse every such list.
 _SUCCESSIONS = (
     "chunks s WHERE s.vault = c.vault AND s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected') "
     "AND strpos(s.supersedes, '\"' || c.entry_id || '\"') > 0"
@@ -187,7 +188,7 @@ class PostgresIndex:
         return "\n\n".join(self._column(entry.path, entry.id, "content"))
 
     def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
-        """Return what the chunks of an entry have in a column, in file order."""
+        """Return the values of a column in the chunks of an entry, in file order."""
         path = source.partition(SEPARATOR)[2]
         rows = self._rows(
             f"SELECT c.{column} {_FROM} AND c.source = %(path)s AND {_SOURCE} = %(source)s AND c.entry_id = %(id)s "

@@ -238,7 +238,7 @@ def _entry_columns(text: str, entry: Entry, path: str, *, is_only: bool, has_ter
 
 
 def _other_names(entry: Entry, title: str, file_name: str) -> str:
-    """Return what else an entry is called, one name a line: by its aliases, and by its file if it has that to itself.
+    """Return the further names of an entry, one a line: its aliases, and its file's name if it is alone in the file.
 
     The file of an entry with an id is named for its title, which would count twice.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memory_kb.markdown.fields import Fields
 
 
-#: What supersedes what; a proposal does not yet.
+#: Entries and the ids that they supersede; a proposal does not supersede anything yet.
 _SUCCESSIONS = (
     "chunks s, json_each(s.supersedes) old WHERE s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected')"
 )
@@ -73,7 +73,7 @@ def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Ite
         yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
 
 
-#: What an entry says of itself in the index and as a value.
+#: The attributes that have the same name in an entry of the index and in a value to plan with.
 _SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")
 
 
@@ -184,7 +184,7 @@ class SqliteIndex:
         return self._problems("")
 
     def _problems(self, said: str) -> list[Problem]:
-        """Return the problems that say something."""
+        """Return the problems whose message contains some words."""
         rows = self._connection.execute(
             "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
             (said,),
@@ -441,7 +441,7 @@ class SqliteIndex:
         return "\n\n".join(self._of_entry("content", entry.path, entry.id))
 
     def _of_entry(self, column: str, source: str, entry_id: str) -> list[Any]:
-        """Return what the chunks of an entry have in a column, in file order."""
+        """Return the values of a column in the chunks of an entry, in file order."""
         rows = f"SELECT {column} FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position"
         return self._column(rows, (source, entry_id))
 

@@ -146,7 +146,7 @@ def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
 
 
 def has_same_bytes(vault: Vault, difference: Difference) -> bool:
-    """Return whether a file still says what the index has read of it."""
+    """Return whether the content of a file still has the hash that the index has."""
     file, known, _ = difference
     if file is None or known is None:
         return False
@@ -169,7 +169,7 @@ _BATCH_SECONDS = 1.0
 
 
 class Changes(NamedTuple):
-    """What `status` reports: the differences by name, and every known problem."""
+    """The report of `status`: the differences by name, and every known problem."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -219,7 +219,7 @@ def sync(
     rebuild: bool = False,
     progress: Progress | None = None,
 ) -> SyncReport:
-    """Bring the index to what the disk says, in one transaction.
+    """Update the index from the files, in one transaction, and return what changed.
 
     Readers see it whole or not at all. Only a first index is committed in batches, so that one
     that is interrupted goes on where it was. Call it under the index lock. Files that cannot be

@@ -29,7 +29,7 @@ _GIT_SECONDS = 20.0
 
 
 class Unreachable(Exception):
-    """The server of the team's index does not answer, or refuses; says why in a sentence."""
+    """The server of the team's index does not answer, or refuses; the message says why."""
 
 
 class Team:
@@ -44,7 +44,7 @@ class Team:
 
     @property
     def name(self) -> str | None:
-        """What the person's own configuration calls this vault; None where it is not in the team's index."""
+        """The name of this vault in the person's own configuration; None if it is not in the team's index."""
         for line in self._settings.vaults:
             name, equals, folder = line.partition("=")
             if not equals or not name or set(name) & set(":, ") or name == ALL:

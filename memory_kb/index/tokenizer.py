@@ -24,14 +24,14 @@ class TermPlaces(NamedTuple):
 
 
 class TermTable(NamedTuple):
-    """What a full-text index holds: the number of terms of each row, and the places of each term."""
+    """The content of a full-text index: the number of terms of each row, and the places of each term."""
 
     lengths: dict[int, int]
     terms: Iterator[TermPlaces]
 
 
 def read_terms(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> TermTable:
-    """Return what the full-text index of a table holds of some columns."""
+    """Return the terms of some columns from the full-text index of a table."""
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_terms USING fts5vocab (main, {table}, instance)"
     )
@@ -100,7 +100,7 @@ class WordCutter:
             self._connection.execute("ROLLBACK")
 
     def read(self, texts: Iterable[tuple[int, Sequence[str | None]]], columns: Sequence[str]) -> TermTable:
-        """Return what a full-text index of some numbered texts, each given by its columns, would hold."""
+        """Return the terms that a full-text index of some numbered texts, each given by its columns, would have."""
         named, marks = ", ".join(columns), ", ".join("?" * len(columns))
         self._connection.execute("DROP TABLE IF EXISTS texts")
         self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({named}, content = '', {self._tokenize})")

@@ -408,6 +408,6 @@ class VaultIndex:
 
     @property
     def _fingerprint(self) -> str:
-        """The settings that what is indexed depends on."""
+        """The settings that the content of the index depends on."""
         chosen = self._settings.index
         return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"

@@ -50,7 +50,7 @@ class EmbeddedPassage(NamedTuple):
 
 
 def make_passages(key: int, title: str, headings: str, content: str) -> list[EmbeddedPassage]:
-    """Return what is embedded of a chunk, passage by passage; `title` is empty if it is only the file's name."""
+    """Return the passages of a chunk with the texts to embed; `title` is empty if it is only the file's name."""
     pieces = [content[piece.start : piece.end] for piece in cut_passages(content)] or [content]
     texts = (embedded_text(title, headings, piece) for piece in pieces)
     return [EmbeddedPassage(key, hash_of(text.encode(errors="surrogatepass")), text) for text in texts]
@@ -180,7 +180,7 @@ class EmbeddingCache:
             )
 
     def prune(self, used: frozenset[str], before: str, max_bytes: int | None, *, dry_run: bool = False) -> Pruned:
-        """Delete vectors of texts that are not in `used`, if they were last of use before a moment.
+        """Delete vectors of texts that are not in `used`, if they were last used before a time.
 
         With `max_bytes`, further ones go until no more than that is left, those longest out of use
         first; the used ones stay.

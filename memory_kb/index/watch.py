@@ -105,7 +105,7 @@ class Watching:
             cause, memory_folder, failure = "reopened", vault.memory, ""
 
     def _open(self, memory_folder: Path | None) -> Vault:
-        """Open the vault once more; one whose `memory/` is gone has not become a plain folder."""
+        """Open the vault again; it is an error if its `memory/` is gone, as a plain folder would be watched then."""
         if memory_folder:
             if not memory_folder.is_dir():
                 raise VaultNotFound(f"{memory_folder} is gone")
@@ -301,7 +301,7 @@ class Background:
             self._thread.start()
 
     def report(self) -> None:
-        """Report what the steps had to say, each sentence once."""
+        """Report the sentences of the steps, each once."""
         while not self._sentences.empty():
             sentence = self._sentences.get()
             if sentence not in self._reported:

@@ -92,7 +92,7 @@ def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[_Offer]:
 
 
 def _linked_text(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> str:
-    """Return the text of the note that a link names, of the page itself where it names none; "" where there is no such note."""
+    """Return the text of the note that a link names, "" if there is none; the page's own text if it names no note."""
     if not spot.target:
         return page.text
     entry = catalog.resolve(spot.target, page.path)

@@ -206,7 +206,7 @@ def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem],
 def _read_broken(
     text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool
 ) -> Block | None:
-    """Return the empty block of an entry whose frontmatter is no YAML mapping, or None where it is text between rules."""
+    """Return an empty block for frontmatter that is no YAML mapping, or None if it is text between rules."""
     inner = text[block.yaml.start : block.yaml.end]
     kept = _read_kept(inner)
     begins = _FIRST_KEY.match(inner) is not None
@@ -219,7 +219,7 @@ def _read_broken(
 
 
 def _read_kept(block: str) -> dict[str, str]:
-    """Return the id of a block that is no YAML, and the status or source that keeps it from agents: no typo sets it free.
+    """Return id, status and source of a block that is no YAML, so that no typo shows a withheld entry to agents.
 
     Example:
         >>> _read_kept("id: x\\nstatus: retired\\ntags: [a\\n")

@@ -179,7 +179,7 @@ def usable_skills(memories: Iterable[Memory]) -> list[Memory]:
 
 
 def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, ...]:
-    """Return skills best first, each with its score; `thompson` draws one sample for each, in the order of their ids."""
+    """Return skills best first, with their scores; `thompson` draws one sample for each, in the order of their ids."""
     if by not in ORDERS:
         raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
 
@@ -192,7 +192,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
 
 
 def choose_candidates(hits: Sequence[Hit], skills: Iterable[Skill], count: int) -> list[Skill]:
-    """Return the skills that fit a query well enough to compete: at least half as well as the best, which comes first."""
+    """Return the skills that fit a query at least half as well as the best, which comes first."""
     known = {skill.id: skill for skill in skills}
     best = max((hit.parts.relevance for hit in hits), default=0.0)
     fitting = dict.fromkeys(hit.id for hit in hits if hit.id in known and hit.parts.relevance >= _FITTING * best)

@@ -159,7 +159,10 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
 
 
 def _read_head(block: str) -> dict[str, Any]:
-    """Read a block of frontmatter; what is no YAML as lines of `key: value`, indented ones going on with the one before."""
+    """Return a block of frontmatter as a mapping.
+
+    If it is no YAML, its lines are read as `key: value`; an indented line continues the one before.
+    """
     try:
         return load_mapping(block)
     except InvalidBlock:
@@ -262,7 +265,7 @@ def _read_one(file: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
 
 
 def list_files(top: Path) -> list[str]:
-    """Return the files below a skill's folder but for its `SKILL.md`; hidden ones, links and other skills are left out."""
+    """Return the files below a skill's folder, except `SKILL.md`, hidden files, links and other skills."""
     found: list[str] = []
     for folder, folders, names in os.walk(top):
         here = Path(folder)

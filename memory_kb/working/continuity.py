@@ -79,7 +79,7 @@ def plan_continuity(
 
 
 def find_damage(path: str, text: str) -> str | None:
-    """Return what is wrong with the marks of the two sections in a text; None where they are whole, or there are none."""
+    """Return the fault in the marks of the two sections of a text; None if they are whole, or there are none."""
     try:
         for name in SECTIONS:
             find(path, text, name)

@@ -95,7 +95,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down, before the work begins, the plan and what may go wrong with it; its first line is the title, if none is given."""
+        """Record a plan and what may go wrong with it, before the work begins; the title is by default its first line."""
         place = self._vault.place_for("project", job, task)
         if not text.strip():
             raise UsageError(
@@ -133,7 +133,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down what is assumed when a milestone is reached; the recommendation is continue, notify or escalate."""
+        """Record what is assumed at a milestone; the recommendation is continue, notify or escalate."""
         place = self._vault.place_for("project", job, task)
         given = (milestone, complexity, approach, preferences, scope_note)
         name, *texts = (" ".join(printable(text).split()) for text in given)
@@ -185,7 +185,7 @@ class TaskFiles:
         return note.data.decode("utf-8", "replace") if note else ""
 
     def documents(self, place: Location) -> Mapping[str, str]:
-        """Return the texts that a session at a place is held against: its intent, its pre-mortem and its assumptions."""
+        """Return the texts to compare a session at a place with: its intent, its pre-mortem and its assumptions."""
         around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
         intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
         intent = next(filter(None, intents), "")
