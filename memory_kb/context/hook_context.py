@@ -80,7 +80,7 @@ def look_up(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float
 
     near: list[int] = []
     if vault_index.may_embed:
-        asked = vault_index.vector_search.ask(index, task)
+        asked = vault_index.vector_search.embed_query(index, task)
         if asked.question:
             from memory_kb.search.vector_scores import find_nearest
 

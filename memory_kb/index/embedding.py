@@ -37,7 +37,7 @@ CATCH_UP, _MOST_TEXTS = 32, 128
 #: For up to this many missing chunks it uses vectors from the cache, as after a branch was checked out.
 _LOOKED_UP = 500
 #: The most queries whose vectors are kept.
-_QUESTIONS = 256
+_MOST_QUERIES = 256
 #: Seconds to wait for a lock: by a search, by a write, and by `index`.
 _BRIEF, _LOCK_SECONDS, _LONG = 0.2, 300.0, 3600.0
 
@@ -188,7 +188,7 @@ class VectorSearch:
 
     def __init__(self, choose: Callable[[], Embedder | None], machine: Path) -> None:
         self._choose, self._machine = choose, machine
-        self._questions: dict[str, Vectors] = {}
+        self._query_vectors: dict[str, Vectors] = {}
 
     @functools.cached_property
     def embedder(self) -> Embedder | None:
@@ -198,7 +198,7 @@ class VectorSearch:
     def close(self) -> None:
         """Close the embedder; it is chosen again when needed."""
         embedder = self.__dict__.pop("embedder", None)
-        self._questions.clear()
+        self._query_vectors.clear()
         if embedder:
             embedder.close()
 
@@ -250,8 +250,8 @@ class VectorSearch:
         price = self.embedder.limits.price
         return Estimate(len(texts), tokens, None if price is None else round(tokens * price / 1e6, 6))
 
-    def ask(self, index: SqliteIndex, text: str) -> EmbeddedQuery:
-        """Return a question as a vector beside the vectors that may answer it."""
+    def embed_query(self, index: SqliteIndex, text: str) -> EmbeddedQuery:
+        """Return a query as a vector, with the vectors to compare it with; a few missing vectors are made first."""
         try:
             embedder = self.embedder
             if embedder is None:
@@ -262,7 +262,7 @@ class VectorSearch:
             if vector_file is None or not vector_file.rows:
                 lack = f"no passage has a vector of {embedder.space} yet, so this is a text search"
                 return EmbeddedQuery(None, reasons or (f"{lack}; `memory-kb index` makes them",))
-            vector = self._embed_question(embedder, text, vector_file.space.dimension)
+            vector = self._make_vector(embedder, text, vector_file.space.dimension)
         except ProviderFailed as exc:
             return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
         table = store.table(vector_file.space)
@@ -273,12 +273,12 @@ class VectorSearch:
             reasons += (f"{lack}; `memory-kb index` makes them",)
         return EmbeddedQuery(VectorQuery(vector, table), reasons)
 
-    def ask_elsewhere(self, text: str) -> tuple[VectorSpace, Vectors] | None:
-        """Return a question as a vector, for vectors that others made; None without an embedder."""
+    def make_query_vector(self, text: str) -> tuple[VectorSpace, Vectors] | None:
+        """Return the space and the vector of a query, to compare with a server's vectors; None without an embedder."""
         embedder = self.embedder
         if embedder is None:
             return None
-        vector = self._embed_question(embedder, text)
+        vector = self._make_vector(embedder, text)
         return embedder.space._replace(dimension=len(vector)), vector
 
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
@@ -296,17 +296,17 @@ class VectorSearch:
                     return (reason,) if reason else ()
         return ()
 
-    def _embed_question(self, embedder: Embedder, text: str, dimension: int = 0) -> Vectors:
+    def _make_vector(self, embedder: Embedder, text: str, dimension: int = 0) -> Vectors:
         text = cut_private(text)
-        if text not in self._questions:
+        if text not in self._query_vectors:
             vector = embedder.embed([text], "query")[0]
             if dimension not in (0, len(vector)):
                 message = f"{embedder.space} answers with {len(vector)} numbers instead of {dimension}"
                 raise ProviderFailed(message, "`memory-kb index` makes new vectors")
-            if len(self._questions) >= _QUESTIONS:
-                self._questions.clear()
-            self._questions[text] = vector
-        return self._questions[text]
+            if len(self._query_vectors) >= _MOST_QUERIES:
+                self._query_vectors.clear()
+            self._query_vectors[text] = vector
+        return self._query_vectors[text]
 
 
 def open_vector_search(vault: Vault) -> VectorSearch:

@@ -142,7 +142,7 @@ class Searching:
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_EMBEDDED
         try:
-            asked = self._index.vector_search.ask_elsewhere(request.text) if self._index.may_embed else None
+            asked = self._index.vector_search.make_query_vector(request.text) if self._index.may_embed else None
         except ProviderFailed as exc:
             return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
         if asked is None:
@@ -245,7 +245,7 @@ class Searching:
 
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_EMBEDDED
-        asked = self._index.vector_search.ask(index, request.text) if self._index.may_embed else NOT_EMBEDDED
+        asked = self._index.vector_search.embed_query(index, request.text) if self._index.may_embed else NOT_EMBEDDED
         return _without_embedder(request) if asked == NOT_EMBEDDED else asked
 
     def why_not(
