@@ -10,8 +10,9 @@ import time
 from memory_kb.serving.workers import Address
 from memory_kb.vault import give_way
 
-#: Seconds between two looks, however much changes.
-_PAUSE_SECONDS = 60.0
+#: Seconds between two looks, however much changes; and after which one is old, since code that is cited, pictures and
+#: rights change beside the index.
+_PAUSE_SECONDS, _OLD_SECONDS = 60.0, 600.0
 
 
 class BackgroundLooks:
@@ -24,12 +25,12 @@ class BackgroundLooks:
         self._lock = threading.Lock()
 
     def begin(self, verb: str, *, is_due: bool) -> bool:
-        """Begin a look that is due; return whether one is going on."""
+        """Begin a look that is due, or the last of which is old; return whether one is going on."""
         with self._lock:
             now = time.monotonic()
             if verb in self._going and self._going[verb].poll() is None:
                 return True
-            if not is_due or now - self._begun.get(verb, now - _PAUSE_SECONDS) < _PAUSE_SECONDS:
+            if now - self._begun.get(verb, now - _OLD_SECONDS) < (_PAUSE_SECONDS if is_due else _OLD_SECONDS):
                 return False
             self._begun[verb], self._going[verb] = now, self._start(verb)
             return True

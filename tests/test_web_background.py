@@ -1,0 +1,33 @@
+"""When a page has a large vault examined in the background."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from memory_kb.serving.workers import Address
+from memory_kb.web import background
+
+if TYPE_CHECKING:
+    import pytest
+
+#: Seconds since the moment before, whether something changed since the last look, and whether one is begun.
+MOMENTS = [(0, False, True), (59, True, False), (2, True, True), (599, False, False), (2, False, True)]
+
+
+def test_a_look_is_begun_when_something_changed_or_the_last_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: now))
+    looks = background.BackgroundLooks(Address.named(str(tmp_path), str(tmp_path / "home")))
+    try:
+        for seconds, is_due, is_begun in MOMENTS:
+            now += seconds
+            assert looks.begin("status", is_due=is_due) is is_begun
+            while looks.begin("status", is_due=False):
+                time.sleep(0.05)
+    finally:
+        looks.end()
