@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.store import json_lines
-
-if TYPE_CHECKING:
-    import pytest
 
 LINES = st.one_of(
     st.dictionaries(
@@ -55,3 +55,24 @@ def test_reading_begins_where_it_is_stopped(tmp_path: Path) -> None:
     json_lines.append_lines(file, [{"id": "one"}, {"id": "two"}])
     start = len(json_lines.dump_line({"id": "one"}))
     assert list(json_lines.read_objects(file, b'"id"', start=start)) == [{"id": "two"}]
+
+
+def test_a_full_disk_leaves_a_log_as_it_was_and_is_reported_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "log.jsonl"
+    json_lines.append_lines(file, [{"a": 1}])
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    writes: list[Callable[[], None]] = [
+        lambda: json_lines.replace_lines(file, [b"{}"]),
+        lambda: json_lines.append_lines(file, [], force=True),
+    ]
+    for write in writes:
+        with pytest.raises(OSError, match="No space left") as raised:
+            write()
+        assert raised.value.filename == str(file)
+        assert [(one, one.read_bytes()) for one in tmp_path.iterdir()] == [(file, b'{"a": 1}\n')]

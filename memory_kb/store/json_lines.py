@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -26,7 +27,7 @@ def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool 
     except FileNotFoundError:
         make_folder(path.parent)
         descriptor = open_plain(path, flags)
-    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+    with _named(path), os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
             data = b"\n" + data
@@ -91,9 +92,22 @@ def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[
 def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Put a file with these lines in the place of another, on the disk when this returns."""
     part = path.with_name(f"{path.name}.tmp")
-    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
-        stream.flush()
-        os.fsync(descriptor)
-    os.replace(part, path)
+    try:
+        with _named(path), os.fdopen(open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
+            stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Have an error name the file, which that of a full disk does not by itself."""
+    try:
+        yield
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, os.fspath(path)) from exc
