@@ -193,11 +193,11 @@ _TOKEN = (
     rf"(?i:(?<![A-Za-z0-9_])(?:(?:{_OF})?(?:token|secret)|{_OF}key|(?:api|zugangs)[ -]?schlüssel|jeton|clé (?:d['’])?api|clave (?:de )?api"
     r"|chave (?:de |da )?api|chiave api|api[ -]?sleutel)(?![\w-])|トークン|(?:API|シークレット)キー|令牌|密钥)"
 )
-#: A word with a number behind it is the name of a thing; letters and digits in turns, or a number behind a dash, are none.
+#: Letters and digits in turns, or a number behind a dash. A word with a number behind it is the name of a thing.
 _MIXED = r"(?=[^\s\"'`\](]{0,80}\d[A-Za-z])(?=[^\s\"'`\](]{0,80}[A-Za-z]\d)|(?=[^\s\"'`\](]{0,80}-\d{4}(?![\w-]))"
 #: A password has signs as well; behind a word they end its sentence.
 _RANDOM = rf"(?:{_MIXED}|(?=[^\s\"'`\](]{{0,80}}[!#%^&*]))"
-#: What a service gives out with its mark in front: no name of a thing has a digit, or so many capitals, in one run behind it.
+#: A token with its service's prefix: no name of a thing has a digit, or so many capitals, in one run behind a prefix.
 _MARKED = r"[A-Za-z]{2,8}[_-](?=[A-Za-z0-9]{0,100}(?:\d|(?:[a-z]{1,9}[A-Z]{1,9}){3}))[A-Za-z0-9]{12,200}"
 _NO_VALUE = (
     r"(?!argon2|sha\d|md5|bcrypt|scrypt|pbkdf2|base64|(?i:oauth|auth|utf|https?:|field|step|v?\d+\.\d)|[\w.-]{1,80}[(/]"

@@ -114,7 +114,7 @@ def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
 def print_rows(
     rows: Iterable[Sequence[object]], styles: Sequence[Mapping[str, Any]] = (), *, numbers: bool = False
 ) -> None:
-    """Print rows in aligned columns, each column in a style; with `numbers` all but the first are aligned to the right."""
+    """Print rows in aligned columns, each in a style; with `numbers` all but the first are aligned to the right."""
     cells = [[one_line(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     looks = (*styles, *({},) * len(widths))

@@ -124,7 +124,7 @@ def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list
 
 
 def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
-    """Print a line for each step: its name, what it came to, how long it took; with the files of new entries below it."""
+    """Print a line for each step: name, outcome, seconds and message; `with_new` lists the files of new entries."""
     width = max((len(step.name) for step in steps), default=0)
     for step in steps:
         outcome = "would be done" if dry_run and step.outcome == "done" else step.outcome

@@ -67,7 +67,7 @@ _ECHO = "episode"
 
 
 class ContextTask(NamedTuple):
-    """The task that a context is for; `files` are relative to the project, `place` is the scope from which it looks up."""
+    """The task that a context is for; `files` are relative to the project, `place` is the narrowest scope."""
 
     task: str
     labels: tuple[str, ...] = ()

@@ -37,14 +37,14 @@ def rarity(count: int, texts: int) -> float:
 
 
 def weigh_topic(terms: Sequence[str], counts: Sequence[int], notes: int) -> Topic:
-    """Return the words of a task with their worth, by how many of so many notes have them; in none, they prove nothing."""
+    """Return the words of a task, weighed by how rare they are in the notes; a word that is in no note weighs 0."""
     counted = zip(terms, counts, strict=True)
     worth = {strip_endings(term.strip('"')): rarity(count, notes) if count else 0.0 for term, count in counted}
     return Topic(worth, _MIN_WORTH * rarity(1, notes))
 
 
 def strip_endings(word: str) -> str:
-    """Return a word without its usual English endings: what is left begins the word, so that a text can be searched for it.
+    """Return a word without its usual English endings; what is left is a prefix of the casefolded word.
 
     Example:
         >>> [strip_endings(word) for word in ("Deployments", "deploying", "merge", "merging", "bus")]
@@ -71,7 +71,7 @@ def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
 
 
 def says(text: str, word: str) -> bool:
-    """Return whether a casefolded text has a word that is this one without its endings; cutting it into words is slower."""
+    """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words."""
     start = text.find(word) if word else -1
     while start >= 0:
         found = _WORD.match(text, start)
@@ -89,7 +89,7 @@ def may_be_given(memory: Memory, today: date) -> bool:
 
 
 def may_be_given_unasked(memory: Memory) -> bool:
-    """Return whether an entry may be put before an agent whatever it does: somebody stands by it, and nothing replaces it."""
+    """Return whether an entry may be given to an agent unasked: live, verified, not superseded, not quarantined."""
     return memory.is_live and not (memory.is_superseded or memory.is_unverified or memory.is_quarantined)
 
 

@@ -141,7 +141,7 @@ class Contexts:
         )
 
     def _locate(self, task: str, files: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths of files from the project; without any of them and without a task there is nothing to go by."""
+        """Return the paths of files relative to the project; raise UsageError without a file and a task."""
         located = tuple(path for file in files if (path := self._index.place_file(file)))
         if task.strip() or located:
             return located

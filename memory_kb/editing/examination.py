@@ -49,7 +49,7 @@ class Examination:
         return self._index.read(read)
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
-        """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
+        """Return headings of saved notes that hold all of some words, the shortest first, without titles of entries."""
         return self._index.read(lambda index: find_headings(index, words, limit))
 
     def examine(self, path: str, text: str) -> tuple[Remark, ...]:

@@ -194,7 +194,7 @@ class EpisodeResult:
 
 @dataclass(frozen=True, slots=True)
 class ReflectReport:
-    """What was done with the episodes of a session; `notices` say what a language model was asked for and did not give."""
+    """What was done with the episodes of a session; `notices` say what a language model failed to give."""
 
     session: str
     episodes: tuple[EpisodeResult, ...]

@@ -21,7 +21,7 @@ from memory_kb.markdown.splice import newline_of, separated, yaml_span
 from memory_kb.model import Entry
 
 _BOM = "\ufeff"
-#: The lines of the counters and dates that the machine keeps: a change of these alone does not bring back what was taken out.
+#: The lines of counters and dates that the machine keeps: a change of these alone does not bring back what was removed.
 _KEPT_LINES = re.compile(
     r"^(?:reinforcement_count|usage_count|success_count|failure_count|last_reinforced|last_applied):[ \t]*[\w:.+'\"-]*[ \t]*\r?\n",
     re.MULTILINE,

@@ -240,7 +240,7 @@ def _read_conversation(
 
 
 def _report(piece: NotePiece, one: Ingested, text: str | None) -> ImportedPiece:
-    """Return what was decided about a piece; a known entry stays as it is, also where its source says something else by now."""
+    """Return what was decided about a piece; a known entry stays as it is even if its source has changed."""
     draft = one.learning.draft
     is_own = one.action == "known" and one.id == one.learning.entry_id and text is not None
     message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message

@@ -156,7 +156,7 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
 
 
 def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
-    """Yield an entry and those that may link to it, each with its text: to parse all of a large vault takes a minute."""
+    """Yield an entry and those that may link to it, each with its text; parsing all of a large vault takes a minute."""
     ends = {posixpath.basename(name).removesuffix(".md") for name in called}
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):

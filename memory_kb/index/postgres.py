@@ -29,8 +29,8 @@ SEPARATOR = ":"
 
 _DIALECT = SqlDialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
 _VAULT = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
-#: Entries that supersede a chunk; a proposal does not supersede anything yet. The ids are a JSON list, which is searched
-#: as a text because PostgreSQL cannot parse every such list.
+#: Entries that supersede a chunk; a proposal does not supersede anything yet. The ids are a JSON list, searched as a
+#: text because PostgreSQL cannot parse every such list.
 _SUCCESSIONS = (
     "chunks s WHERE s.vault = c.vault AND s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected') "
     "AND strpos(s.supersedes, '\"' || c.entry_id || '\"') > 0"

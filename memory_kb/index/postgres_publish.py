@@ -69,7 +69,7 @@ def publish(
     except psycopg.errors.LockNotAvailable:
         return "another machine is indexing it"
     if sent > _MANY and sent * _SHARE > sum(one.chunks for one in list_vaults(connection)):
-        # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
+        # Only where the role may: without it the server plans badly until its own ANALYZE, a minute later.
         connection.execute("ANALYZE files, chunks, postings, vectors")
     if sent:
         postgres_vectors.index_nearest(connection)

@@ -5,7 +5,8 @@ from memory_kb.model import Chunk
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
-#: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below comments.
+#: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
+#: comments.
 SCHEMA_VERSION = 12
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
 MADE_HERE = "made_here"

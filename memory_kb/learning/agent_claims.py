@@ -1,4 +1,4 @@
-"""Judge how far a learning that an agent's own model states is believed: that a person said so needs that person's words."""
+"""Judge how far to believe a learning from an agent's own model: a person's statement needs that person's words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _has_words_of(message: str, text: str) -> bool:
 
 
 def typed_lately(machine: Path) -> Iterator[str]:
-    """Yield what people typed in the sessions that hooks began and nobody ended yet; quotes, code and pasted text are nobody's words."""
+    """Yield what people typed in the hooked sessions that are still open, without quotes, code and pasted text."""
     sessions = SessionFiles(machine)
     try:
         going_on = sorted(os.listdir(sessions.folder / HOOKED))

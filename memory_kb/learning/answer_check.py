@@ -29,7 +29,7 @@ _FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
 
 
 class Extracted(NamedTuple):
-    """A learning: its labels with their texts, and the events that it quotes; `same_as` is the entry that says it already."""
+    """A learning: labels with their texts, and the events it quotes; `same_as` is the entry that says it already."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
@@ -135,7 +135,7 @@ def _names_only_what_was_shown(text: str, shown: ShownRecord) -> bool:
 
 
 def _advises_what_a_tool_said(one: Extracted, question: ScopeQuestion) -> bool:
-    """Return whether a line that says what to do has more words that only tools put out than words of people and agents.
+    """Return whether a line of advice has more words from tool output alone than words of people and agents.
 
     Anybody may have written what a tool puts out: it shows what failed, and is no reason to do anything.
     """
@@ -157,7 +157,7 @@ def is_open(known: KnownText) -> bool:
 
 
 def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether what is known may not return; what was turned down in these very words is decided when it is ingested."""
+    """Return whether a known text may not be learned again; an exact repeat of a rejected one is decided on ingest."""
     if is_open(known):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
@@ -183,7 +183,7 @@ _POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)
 
 
 def _find_junk(title: str, texts: Sequence[str]) -> str | None:
-    """Return why a title and the statements below it are no learning, or None where their form says nothing against it."""
+    """Return why a title and the statements below it are no learning, or None if their form is acceptable."""
     if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in texts):
         return "only a path or an address"
     if any(map(_STATUS.search, (title, *texts))):

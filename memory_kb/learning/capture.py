@@ -73,7 +73,7 @@ class CaptureReport:
 
 
 def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
-    """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
+    """Yield the messages of people in a session with their statements, except those that repeat the agent.
 
     Example:
         >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]

@@ -122,7 +122,7 @@ class CitedReport(NamedTuple):
 
 
 def record(reference: CodeReference, project: ProjectFiles) -> Citation:
-    """Return a citation with the hash of what it cites as it is now; InvalidReference where nothing could be known again."""
+    """Return a citation with the present hash of what it cites; raise InvalidReference if it has none."""
     if reference.commit:
         whole = project.git.find_commit(reference.commit)
         if not whole:

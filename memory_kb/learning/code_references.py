@@ -223,7 +223,7 @@ def read_citations(memory: Memory) -> tuple[Citation, ...]:
 
 
 def cited_items(memory: Memory) -> list[Any]:
-    """Return the items of an entry's `cites` as they are written: texts `REF` or `REF@HASH`, and mappings with `ref`."""
+    """Return the items of an entry's `cites` as written: texts `REF` or `REF@HASH`, and mappings with `ref`."""
     held = memory.metadata.get("cites")
     return list(held) if isinstance(held, list) else [] if held in (None, "") else [held]
 

@@ -124,7 +124,7 @@ def longest(memories: Sequence[Memory]) -> Memory:
 
 
 def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return entries that are to be merged, the primary first: of highest importance, then confidence, then the oldest."""
+    """Return entries to merge, the primary first: the one of highest importance, then confidence, then age."""
 
     def rank(memory: Memory) -> tuple[float, float, date, str, int]:
         made = parse_date(memory.created_at) or date.max

@@ -38,7 +38,7 @@ _TYPE_WEIGHTS = {
 
 
 class Evidence(NamedTuple):
-    """What speaks for and against a rule; its confidence fades from `applied`, the day of its last outcome or its making."""
+    """What speaks for and against a rule; its confidence fades from `applied`, the last outcome or creation."""
 
     confidence: float = DEFAULT_CONFIDENCE
     maturity: str = MATURITIES[0]
@@ -133,6 +133,6 @@ def needs_inversion(evidence: Evidence) -> bool:
 
 
 def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
-    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor; without a date it does not age."""
+    """Return `type_weight * decay * (1 + count)` with no floor; an entry without a date does not age."""
     days = max(0, (today - seen).days) if seen else 0
     return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)

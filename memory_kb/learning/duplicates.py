@@ -71,7 +71,7 @@ def _wider(place: Location) -> tuple[str, ...]:
 
 
 def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
-    """Return up to three live entries at the same place or a wider one that say the contrary, or the same in other words."""
+    """Return up to three live entries, at the same place or a wider one, that contradict or paraphrase a draft."""
     here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []
     for entry in find_similar(index, draft, here, is_any=True):
@@ -118,7 +118,7 @@ def _shared_words(text: str) -> str | None:
 
 
 def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
-    """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
+    """Return the earlier statements at the same place that a new one replaces: same subject, different value."""
     here = _live_at(place)._replace(kinds=_STATED)
     return tuple(
         entry

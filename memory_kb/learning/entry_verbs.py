@@ -122,7 +122,7 @@ class EntryVerbs:
         return self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
 
     def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
-        """Let an entry take the place of an older one, which from then on weighs half in a search; neither text changes."""
+        """Let an entry replace an older one, which then weighs half in a search; neither text changes."""
         replaced, newer = self._memories().find(old), self._memories().find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")

@@ -249,7 +249,7 @@ class _ScopeResult(NamedTuple):
 
 @dataclass(frozen=True)
 class _ModelQuestions:
-    """The questions about one session to one model; `llm` is None in a preview, `done` are those that were asked before."""
+    """The questions about one session to one model; `llm` is None in a preview, `done` are those asked before."""
 
     session: FinishedSession
     llm: Llm | None
@@ -312,7 +312,7 @@ class Extraction:
     def extract(
         self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
     ) -> ExtractionReport:
-        """Ask a language model what a session that is over taught, scope by scope; without a model nothing is extracted.
+        """Ask a language model what a finished session taught, scope by scope; without a model nothing is extracted.
 
         What goes wrong in one scope does not stop the others. What was asked before is not asked again, unless `again`,
         which also keeps what was undone or deleted since. A dry run asks nothing and returns what it would cost.
