@@ -61,7 +61,7 @@ class Retired(EntryView):
 
 
 class Purged(NamedTuple):
-    """The files that lost the text of a purged entry, how many runs the journal lost, and what still has it, in sentences."""
+    """The files that lost a purged text, how many runs the journal lost, and what still has it, in sentences."""
 
     files: tuple[str, ...]
     runs: int

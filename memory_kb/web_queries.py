@@ -277,7 +277,7 @@ class Browsing:
         return {target: view(entry) for target, entry in found if entry is not None}
 
     def past_of(self, wanted: str) -> tuple[PastStep, ...]:
-        """Return what runs changed in an entry or in its whole file, and the commits that did, in one list, newest first."""
+        """Return the runs and commits that changed an entry or its whole file in one list, newest first."""
         entry = self._listing.show(wanted)
         runs = self._undo.done_runs()
         undone = undone_by(runs)

@@ -49,9 +49,9 @@ class Guard(NamedTuple):
         return not self.applies_to or fits_any(path, self.applies_to)
 
     def find_broken(self, lines: Iterable[tuple[int, str]], text: Callable[[], str]) -> tuple[int, str] | None:
-        """Return the first line that the rule forbids, or line 1 where the file lacks what is required; None if neither.
+        """Return the first line that the rule forbids, line 1 if the file lacks what is required, or None.
 
-        `lines` are those added to the file, with their numbers; `text` returns the file as it is with them. May raise TooSlow.
+        `lines` are those added to the file, with their numbers; `text` returns the file with them. May raise TooSlow.
         """
         lines, forbid = list(lines), self.forbid
         with _time_limit(self):

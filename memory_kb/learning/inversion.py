@@ -21,7 +21,7 @@ _NEGATIVE = re.compile(
 
 
 def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
-    """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
+    """Return a proposed warning for every rule that failed too often, and the changes that need no proposal.
 
     Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
     they failed are passed over. A rule that is negative already is flagged. An approval that somebody wrote into

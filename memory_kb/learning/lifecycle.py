@@ -176,7 +176,7 @@ class Lifecycle:
         return report._replace(notices=(*report.notices, *notices))
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
-        """Return the project's entries that a model says hold everywhere, those most used first, and what went wrong."""
+        """Return the project's entries that a model says hold everywhere, the most used first, and what went wrong."""
         log = self._vault.machine / "log" / "judged.jsonl"
         try:
             if (llm := self._models.llm) is None:
@@ -196,7 +196,7 @@ class Lifecycle:
         return chosen, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:
-        """Archive the live entries whose activation score fell below 0.1; what was made in the last weeks stays for now."""
+        """Archive the live entries whose activation score is below 0.1, except those made in the last weeks."""
         half_life, today = self._vault.settings.ranking.half_life_days, self._vault.today()
         made_since = self._memories.made_since(today - timedelta(days=NEW_DAYS))
 

@@ -144,8 +144,8 @@ class Memories:
     def run_plan(self, verb: str, planner: Planner, plan: Plan | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for all entries as they are now, and run the plan.
 
-        A file that somebody writes to in the same moment is planned anew. `plan` is what the planner returned, if it was
-        called already.
+        A file that somebody writes to in the same moment is planned anew. `plan` is what the planner returned, if it
+        was called already.
         """
 
         def replan(path: str) -> Plan:

@@ -124,7 +124,7 @@ class CreditedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReport:
-    """What the outcome of a task changed; `known` are entries that were credited for it before, `notice` says why nothing was."""
+    """What the outcome of a task changed; `known` were credited for it before, `notice` says why nothing was."""
 
     agent: str
     task: str
@@ -232,7 +232,7 @@ def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: 
 
 
 def is_about(outcome: Outcome, shown: Retrieval) -> bool:
-    """Return whether an outcome is of the task that something was shown for, or of the session that hooks showed it in."""
+    """Return whether an outcome belongs to the task of a retrieval, or to the session if hooks made the retrieval."""
     if shown.is_hooked:
         return outcome.session == shown.session
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
@@ -291,7 +291,7 @@ class Outcomes:
             return self._credit(showing, word, named, dry_run=dry_run)
 
     def credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Credit what was shown in a session that is over: by the outcomes reported in it, `word`, and what its agents said.
+        """Credit what a finished session was shown, by its reported outcomes, by `word`, and by what its agents said.
 
         A session that changed no file and committed nothing credits nothing, unless all that is shown counts.
         """
@@ -397,7 +397,7 @@ class Outcomes:
         return OutcomeReport(showing.agent, showing.task, word, credited, again, notice, run)
 
     def _session_of(self, retrievals: Sequence[Retrieval], agent: str) -> str | None:
-        """Return the session that an agent works in: the one that runs this command, else where hooks showed it something last."""
+        """Return an agent's session: that of this command, else the last in which hooks showed it something."""
         held = self._vault.session
         hooked = [one for one in retrievals if one.is_hooked]
         if held and (held in self._files.ids() or any(one.session == held for one in hooked)):
@@ -422,14 +422,14 @@ class Outcomes:
         return SessionFiles(self._vault.machine)
 
     def _find_reported(self, showing: Showing, word: str) -> list[Outcome]:
-        """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
+        """Return the outcomes that credited what was shown: of the task, or of the session for hooks and marks."""
         session, named = showing.session, (showing.agent, showing.task)
         is_of_session = bool(session and (showing.hooked or word == _MARKED))
         about = self._log.read_about(showing.task, session)
         return [one for one in about if (one.agent, one.task) == named or (is_of_session and one.session == session)]
 
     def _count_unnamed(self, showing: Showing, memories: Sequence[Memory]) -> tuple[str, ...]:
-        """Return what counts where nobody named what was used: what can be seen in what the sessions did, or everything."""
+        """Return the ids to credit where nobody named any: those that the sessions' work reflects, or all."""
         if self._counts_shown:
             return showing.ids
         sessions = showing.sessions or (self._session_of(list(self._retrievals.read(None)), showing.agent),)

@@ -340,7 +340,7 @@ class _Everywhere:
             return is_there
 
     def _cut_line(self, line: bytes) -> bytes:
-        """Return a line of a log without the text, and without a query that found the entry: it has words of the text."""
+        """Return a log line without the text, and without a query that found the entry: it has words of the text."""
         if b'"query"' in line and self._entry.id.encode() in line:
             found = parse_line(line) or {}
             if "query" in found and isinstance(found.get("ids"), list) and self._entry.id in found["ids"]:

@@ -185,7 +185,7 @@ def _dump(post: frontmatter.Post) -> str:
 
 @functools.cache
 def _note_dumper() -> type[yaml.SafeDumper]:
-    """Return a dumper that quotes a text in which a reader would fold a line break, or strip a space that is none of ASCII's."""
+    """Return a dumper that quotes texts in which a reader would fold a line break or strip a non-ASCII space."""
     import yaml
 
     class NoteDumper(yaml.SafeDumper):

@@ -152,7 +152,7 @@ class Rules:
     _models: Models
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
-        """Return the rules and pitfalls in force, the surest first; of the same id at two scopes the most specific is listed."""
+        """Return the rules and pitfalls in force, the surest first; of one id at two scopes, the most specific."""
         rules = (make_rule(memory, self._vault.today()) for memory in self._in_force(**filters))
         return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
 
@@ -222,7 +222,7 @@ class Rules:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RulesImported:
-        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids; what is known stays as it is."""
+        """Import rules of a YAML playbook, ours or one of cass, under their own ids; known ones stay as they are."""
         place = self._vault.place_for(scope, job, task)
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")

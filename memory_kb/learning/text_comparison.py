@@ -146,7 +146,7 @@ def undated(text: str) -> str:
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the names in a text, in which texts about different things differ: code, paths, words in capitals in a sentence."""
+    """Return the names in a text, by which texts on different things differ: code, paths, capitalised words."""
     found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
     return frozenset[str]().union(*map(word_set, found))
 

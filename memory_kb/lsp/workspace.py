@@ -184,7 +184,7 @@ class Workspace:
         return [*([own] if own else []), *found]
 
     def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the notes and attachments that move, by their old and new paths, when files and folders are renamed."""
+        """Return the old and new paths of the notes and attachments that move when files and folders are renamed."""
         moves: dict[str, str] = {}
         for old, new in renames:
             path, to = self._moved_path(old), self._moved_path(new)

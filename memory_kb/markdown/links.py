@@ -33,7 +33,7 @@ _BLOCK_ID = regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
 #: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, perhaps in
-#: angle brackets, then a heading: both are two groups. Addresses have a colon in front of their first slash, paths have none.
+#: angle brackets, then a heading: both are two groups. Addresses have a colon before their first slash, paths do not.
 _PATH = (
     r"(?:<(?!//)([^<>:#\n]++(?<=\.md))(#[^<>\n]*+)?>|"
     r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))(#[^\s()]*+)?)"

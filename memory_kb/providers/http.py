@@ -333,7 +333,7 @@ class ProviderCalls:
             return None
         wait = refused.retry_after
         if wait is None:
-            wait = random.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))  # noqa: S311 - spreads tries
+            wait = random.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))  # noqa: S311 - jitter
         is_late = deadline is not None and self.timing.clock() + wait >= deadline
         return None if is_late or wait > pace.longest_wait else wait
 

@@ -41,7 +41,7 @@ class HostMemory:
         self._files: dict[str, HostFile] = {}
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
-        """Return the hits among what agents remember, best first; `only_ungiven` leaves out what its agent gives its model."""
+        """Return hits in agents' own memories, best first; `only_ungiven` omits what an agent gives its model."""
         if not _wants_host(request.filters) or not self._refresh():
             return ()
         assert self._index is not None
@@ -50,7 +50,7 @@ class HostMemory:
         return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
 
     def show(self, wanted: str) -> EntryView | None:
-        """Return what an id, a unique beginning of one, `path.md:LINE` or a title names, with its lines; None for nothing."""
+        """Return the entry, with its lines, that an id or a unique prefix, `path.md:LINE` or a title names, or None."""
         if not self._refresh():
             return None
         from dataclasses import replace

@@ -53,7 +53,7 @@ class Found(NamedTuple):
     """The chunks that fit a request.
 
     `query` is None for a search without words. `nearness` maps a chunk to the vector scores of its passages; it is None
-    for a search by words alone. `weights` is how rare each term is, and `trusted`, from 0 to 1, how far nearness counts.
+    for a search by words alone. `weights` is how rare each term is; `trusted`, from 0 to 1, is how far nearness counts.
     """
 
     query: TextQuery | None
@@ -109,7 +109,7 @@ def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
 
 
 def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
-    """Return the query with two neighbouring words also as one, where the sections write them so half as often as apart.
+    """Return the query with two adjacent words also joined, if the joined form is more than half as frequent.
 
     Who asks for data classes means dataclasses, too.
     """

@@ -1,4 +1,4 @@
-"""Find what to search for in a long description of a task: its rarest words, or the terms that a language model names."""
+"""Find what to search for in a long task description: its rarest words, or terms that a language model names."""
 
 from __future__ import annotations
 

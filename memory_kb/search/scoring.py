@@ -50,7 +50,7 @@ class TextScore(NamedTuple):
 
 
 class WordShares(NamedTuple):
-    """A section's text score, the worth of a passage's words and that of its entry's, each relative to the best of all."""
+    """The text score of a section and the word scores of a passage and its entry, each relative to the best of all."""
 
     section: float
     passage: float
@@ -268,7 +268,7 @@ def score_passages(
 
 
 class Sides(NamedTuple):
-    """How well each of some texts fits a query by its words and in meaning, from 0 to 1; None where that does not count.
+    """How well each text fits a query by words and by meaning, from 0 to 1; None where that does not count.
 
     Words take over what nearness is not `trusted` with.
     """

@@ -179,7 +179,7 @@ def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
 def _share_words(
     texts: Mapping[int, TextScore], entries: Mapping[int, float], passages: Sequence[Passage]
 ) -> list[WordShares]:
-    """Return how well every passage answers by words: its section, itself and its entry, each as a share of the best."""
+    """Return the word scores of every passage, of its section and of its entry, each as a share of the best."""
     bonus = {passage.key: 1.0 + texts[passage.key].bonus for passage in passages}
     sections = dict(zip(texts, normalise([text.total for text in texts.values()]), strict=True))
     own = normalise([passage.words * bonus[passage.key] for passage in passages])
@@ -191,7 +191,7 @@ def _share_words(
 
 
 def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:
-    """Return scores of which none of a superseded entry is above the best of its successor, where that was found too."""
+    """Return the scores, with superseded entries capped below their successors that were found too."""
     stale = {chunks[item.candidate.key].entry_id for item in pool if item.candidate.is_superseded}
     if not stale:
         return pool

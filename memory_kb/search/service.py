@@ -60,7 +60,7 @@ class Searching:
             explain: say how each score came about.
             sync: look for changed files first.
             is_typing: the query may end in the beginning of a word; the hits do not count as shown to anybody.
-            per_entry: the most hits of one entry while others match, as for somebody who reads a list; 0 for any number.
+            per_entry: the most hits of one entry while others match, for a list that people read; 0 for any number.
             vaults: search these vaults of the team's index instead, `all` for all that one may see.
             progress: called with the number of files done, should the index have to be built.
             filters: `kind`, `type`, `learning_type`, `scope`, `tag` and `status` keep entries with

@@ -195,7 +195,7 @@ def _explain_copy(case: Case, trace: SearchTrace) -> str:
 
 
 def _find_cause(item: Scored, shown: Sequence[Scored], ranking: Ranking) -> tuple[str, str]:
-    """Return which factor alone, worse than that of a hit that is shown, keeps an entry from the score that is needed."""
+    """Return which single factor, worse than that of a shown hit, keeps an entry below the score it needs."""
     needed = shown[-1].score
 
     def freshness(one: Scored) -> float:

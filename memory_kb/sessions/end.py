@@ -147,7 +147,7 @@ class SessionEnd:
         return PartResult("; ".join(parts), done.runs, is_skipped, code)
 
     def _feedback(self) -> PartResult:
-        """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
+        """Credit what the session's agents were shown, by the stated outcome, else by what they said of entries."""
         outcome = (self.ended.end.args or {}).get("outcome") if self.ended.end else None
         word = parse_outcome(outcome) if outcome in OUTCOMES else None
         runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)

@@ -127,7 +127,7 @@ class _Failures:
             self._open = [*self._open, _OpenFailure(call, fault.key)][-_FAILURES:]
 
     def resolve(self, call: Call, *, is_sure: bool) -> None:
-        """Take a call that succeeded, if that is sure, as the end of the errors it covers; record that something was done."""
+        """Take a call that surely succeeded as the end of the errors it covers; record that something was done."""
         for one in [one for one in self._open if is_sure and covers(call, one.call)]:
             again = "when it was run again" if call.shown == one.call.shown else "instead"
             how = "after something was changed or run" if one.is_changed else again

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-#: Candidates of a search for each skill that is wanted, and passages for each of them: a long one may be found by several.
+#: Candidates to search for per wanted skill, and passages per candidate: a long one may be found by several.
 _POOL, _PASSAGES = 2, 4
 _OUTCOMES = ("success", "failure")
 

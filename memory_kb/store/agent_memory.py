@@ -97,7 +97,7 @@ def codex_home(environ: Mapping[str, str]) -> Path:
 
 
 def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bool = True) -> Iterator[Path]:
-    """Yield where Claude Code may keep what it remembers of a project: of every working tree of its repository, or of this one."""
+    """Yield Claude Code's memory folders of a project; with `others`, also of the repository's other working trees."""
     for settings in (project / ".claude/settings.local.json", claude / "settings.json"):
         try:
             named = load_json(read_file(settings)).get("autoMemoryDirectory")

@@ -40,7 +40,7 @@ class Attachments:
         return self._named.get(name.casefold(), [])
 
     def find(self, target: str, source: str) -> str | None:
-        """Return the path of the file that a link in a note leads to: beside the note, from the top, else by its name."""
+        """Return the path of the file that a note's link leads to: beside the note, from the top, else by its name."""
         for folder in (posixpath.dirname(source), ""):
             path = posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
             if not path.startswith("..") and self._vault.resolve(path).is_file():

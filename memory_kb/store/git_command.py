@@ -94,7 +94,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a repository's own configuration would have git start, by its key; the person's own is not among it."""
+    """Return the commands that a repository's own configuration has git start, by key, without the person's own."""
     variables = _environment(environ)
     asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
     try:
@@ -177,7 +177,7 @@ _MAX_FILES = 100
 
 
 class GitState(NamedTuple):
-    """The state of a repository: branch, last commit and its first line, and the first hundred files that are changed or new."""
+    """The state of a repository: branch, last commit and its subject, and the first hundred changed or new files."""
 
     branch: str | None
     commit: str | None
@@ -263,7 +263,7 @@ class GitQueries:
         return commit, int(seconds or 0)
 
     def other_branch(self, branch: str | None) -> tuple[str, str] | None:
-        """Return what is checked out and the branch that it is not of, by default the one that `origin` calls its own."""
+        """Return what is checked out and `branch`, by default that of `origin/HEAD`; None if HEAD is on or in it."""
         origin = _one_line(self._ask("rev-parse", "--abbrev-ref", "origin/HEAD")) or ""
         wanted = branch or origin.removeprefix("origin/")
         current = _one_line(self._ask("symbolic-ref", "-q", "--short", "HEAD"))

@@ -62,7 +62,7 @@ def prepare_machine(
 
 
 def _sign(folder: Path, key: SealKey, *, is_shipped: bool) -> tuple[Seal, tuple[str, ...]]:
-    """Sign a folder that bears no signature of ours; what came with a clone, an archive or a copy is set aside before."""
+    """Sign a folder without our signature; what came with a clone, an archive or a copy is set aside first."""
     with contextlib.ExitStack() as stack:
         if key.folder:
             stack.enter_context(hold_lock(key.folder / "lock", _LOCK_SECONDS))

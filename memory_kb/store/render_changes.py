@@ -122,7 +122,7 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
 
 
 def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
-    """Return for each item the set of all items that it is connected with, itself included; items of one bond are connected.
+    """Return for each item the set of items it is connected with through bonds, itself included.
 
     Example:
         >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
@@ -138,7 +138,7 @@ def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
 def _perform_all(
     changes: Sequence[tuple[int, Change]], working: _PlannedFiles
 ) -> tuple[list[Decision], dict[int, _Refusal]]:
-    """Make some changes one after another; return those that change something, and the groups of which one cannot be made."""
+    """Make changes one after another; return those that change something, and the groups with one that fails."""
     decisions: list[Decision] = []
     failed: dict[int, _Refusal] = {}
     secrets: dict[int, _Refusal] = {}
@@ -317,7 +317,7 @@ def diff(files: Iterable[FileOutcome]) -> str:
 
 
 def _diff_coarse(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff of long files with one stretch that is exchanged: looking for the smallest one takes minutes."""
+    """Yield a unified diff of long files as one replaced stretch; looking for the smallest diff takes minutes."""
     head = count_same(old, new)
     tail = count_same(reversed(old[head:]), reversed(new[head:]))
     before, after = old[max(0, head - 3) : head], old[len(old) - tail :][:3]

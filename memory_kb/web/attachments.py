@@ -49,7 +49,7 @@ def find_beside(vault: Vault, name: str, source: str) -> Path | None:
 
 
 def check_attachment(vault: Vault, path: str) -> Path | None:
-    """Return the file of a path in output if it may be sent: of a known type, not hidden, inside the vault; else None."""
+    """Return the file of a path in output if it is of a known type, not hidden and inside the vault, else None."""
     root = vault.home if path.startswith(GLOBAL_PREFIX) else vault.folder
     try:
         real, top = Path(os.path.realpath(vault.resolve(path))), Path(os.path.realpath(root))

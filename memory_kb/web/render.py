@@ -207,7 +207,7 @@ def _paragraph(words: Token, content: str) -> list[Token]:
     return [Token("paragraph_open", "p", 1, block=True), inline, Token("paragraph_close", "p", -1, block=True)]
 
 
-def _skip_comment(state: StateBlock, start: int, stop: int, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+def _skip_comment(state: StateBlock, start: int, stop: int, silent: bool) -> bool:  # noqa: FBT001 - the parser's
     """Leave out a comment that fills its lines, from `%%` to `%%`."""
     begin = state.bMarks[start] + state.tShift[start]
     if not state.src.startswith("%%", begin):
@@ -416,7 +416,7 @@ def _mark_passage(state: StateCore) -> None:
 
 
 def _colour_code(code: str, language: str, _attributes: str) -> str:
-    """Return a block of code with its words in classes, where its language is known; else nothing, which leaves it plain."""
+    """Return a block of code with its words in classes, or an empty text if its language is unknown."""
     if not language:
         return ""
     from pygments import highlight

@@ -227,7 +227,7 @@ class Site:
         return look
 
     async def choices(self) -> FilterValues:
-        """Return the filters that a vault offers, cached until the index changes; one with less than two words changes nothing."""
+        """Return the filters of a vault, cached until the index changes; one with a single word changes nothing."""
         return await self.keep("choices", lambda kb: kb.filter_values(), is_quick=True)
 
     async def recent(self) -> Recent:

@@ -95,7 +95,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Record a plan and what may go wrong with it, before the work begins; the title is by default its first line."""
+        """Record a plan and its risks before the work begins; the title is by default the first line."""
         place = self._vault.place_for("project", job, task)
         if not text.strip():
             raise UsageError(
