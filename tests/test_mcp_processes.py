@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import select
@@ -25,6 +26,7 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, read_place
+from memory_kb.serving.workers import Address, VaultWatcher
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -106,6 +108,18 @@ def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == 130
         assert server.stderr and "Traceback" not in server.stderr.read()
+
+
+def test_a_watch_may_end_while_it_begins(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """A signal may come with the first message; the server waits for ever when ending fails."""
+    request.addfinalizer(functools.partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    for _ in range(200):
+        watcher = VaultWatcher(Address(str(tmp_path / "none"), str(tmp_path), {}), lambda _: None)
+        beginning = threading.Thread(target=watcher.begin)
+        beginning.start()
+        watcher.end(0.0)
+        beginning.join()
 
 
 @pytest.mark.slow

@@ -137,19 +137,23 @@ class VaultWatcher:
     def __init__(self, address: Address, say: Callable[[str], None]) -> None:
         self._address, self._say = address, say
         self._stop = threading.Event()
+        self._beginning = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Begin, unless it has begun or ended already."""
-        if not self._thread and not self._stop.is_set():
-            self._thread = threading.Thread(target=self._run, name="memory-kb watch", daemon=True)
-            self._thread.start()
+        """Begin, unless it has begun or ended already; may be called while another thread ends it."""
+        with self._beginning:
+            if not self._thread and not self._stop.is_set():
+                self._thread = threading.Thread(target=self._run, name="memory-kb watch", daemon=True)
+                self._thread.start()
 
     def end(self, patience: float) -> None:
         """End it, and wait up to `patience` seconds for it."""
         self._stop.set()
-        if self._thread:
-            self._thread.join(patience)
+        with self._beginning:
+            thread = self._thread
+        if thread:
+            thread.join(patience)
 
     def _run(self) -> None:
         self._stop.wait(_PAUSE_SECONDS)
