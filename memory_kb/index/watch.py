@@ -24,10 +24,9 @@ from memory_kb.index.watcher_lock import QUESTIONS, WATCHER_LOCK
 from memory_kb.model import Problem, SyncReport
 from memory_kb.plainfiles import make_folder
 from memory_kb.reports import WatchReport
-from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
-from memory_kb.vault import MACHINE, Vault, hold_lock
+from memory_kb.vault import Vault, hold_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,12 +105,8 @@ class Watching:
 
     def _open(self, memory_folder: Path | None) -> Vault:
         """Open the vault again; it is an error if its `memory/` is gone, as a plain folder would be watched then."""
-        if memory_folder:
-            if not memory_folder.is_dir():
-                raise VaultNotFound(f"{memory_folder} is gone")
-            prepare_machine(
-                memory_folder / MACHINE, os.environ, [memory_folder]
-            )  # it may be all that makes this a vault
+        if memory_folder and not memory_folder.is_dir():
+            raise VaultNotFound(f"{memory_folder} is gone")
         return self._reopen()
 
 
@@ -360,10 +355,9 @@ def _identify(vault: Vault, named_folder: str) -> object:
 
     `named_folder` is the path that the vault was opened by, which may be a link.
     """
-    roots, machine = [root.folder for root in vault.roots], vault.machine
-    folders: list[Path | str] = [named_folder, vault.folder, *roots, machine, machine / ".memory.db"]
-    # One in `memory/` makes a plain folder a vault.
-    files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
+    roots = [root.folder for root in vault.roots]
+    folders: list[Path | str] = [named_folder, *roots, vault.machine, vault.machine / ".memory.db"]
+    files = [vault.home / "config.yaml", vault.config_file]
     return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]
 
 
