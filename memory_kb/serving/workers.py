@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from memory_kb.errors import MemoryKBError, VaultBusy
+from memory_kb.errors import MemoryKBError
+from memory_kb.index.watcher_lock import has_watcher
 from memory_kb.kb import KnowledgeBase
-from memory_kb.vault import hold_lock
 
 _T = TypeVar("_T")
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
@@ -112,9 +112,7 @@ def _stat(path: Path, *, with_time: bool) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns if with_time else 0
 
 
-#: Held by the one server that watches a vault. `WATCHER_LOCK` is another lock, for which all watchers compete.
-_SERVER_WATCH_LOCK = "watch.lock"
-#: Seconds between two looks whether the server that watches has ended.
+#: Seconds between two looks whether the watcher of the vault has ended.
 _LOOK_SECONDS = 2.0
 #: Seconds that the client has to itself, so that it gets its lists before the vault is looked through.
 _PAUSE_SECONDS = 0.5
@@ -132,7 +130,7 @@ def make_say(command: str) -> Callable[[str], None]:
 
 
 class VaultWatcher:
-    """A watch over a vault in a thread of its own, by one server at a time."""
+    """A watch over a vault in a thread of its own, where nobody else watches it."""
 
     def __init__(self, address: Address, say: Callable[[str], None]) -> None:
         self._address, self._say = address, say
@@ -162,12 +160,11 @@ class VaultWatcher:
             self._stop.wait(_LOOK_SECONDS)
 
     def _watch_when_free(self) -> None:
-        """Watch until stopped, unless another server does."""
+        """Watch until stopped, unless somebody else does."""
         try:
-            with self._address.open() as kb, hold_lock(kb.vault.machine / _SERVER_WATCH_LOCK, 0.0):
-                kb.watch(on_notice=self._say, stop=self._stop)
-        except VaultBusy:
-            pass
+            with self._address.open() as kb:
+                if not has_watcher(kb.vault.machine):
+                    kb.watch(on_notice=self._say, stop=self._stop)
         except (MemoryKBError, OSError) as exc:
             self._say(f"not watching: {exc}")
             self._stop.wait(60.0)
