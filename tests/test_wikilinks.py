@@ -43,7 +43,7 @@ if [[ -f x ]]; then echo [[fence]]; fi
 > ```
 > quoted [[also real]]
 
-Prose: if [[ -z $A ]] or [[ $x == y* ]] or [[ a && b ]]; m = [[1, 2]]; a[[0, 1]] and df[["name"]] and x[[1]].
+Prose.
 Escaped \\[[escaped]] but not \\\\[[third]]. <!-- [[comment]] --> A lone ` tick, [[fourth|4]] ![[fifth]]
 
 Another ` tick.

@@ -24,7 +24,7 @@ from memory_kb.plainfiles import make_folder, open_plain
 #: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
 #: Grows with every change of what is found, so that findings of an older version are not used.
-_VERSION = 5
+_VERSION = 6
 #: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)

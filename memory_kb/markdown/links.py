@@ -11,17 +11,8 @@ from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
 from memory_kb.regex import regex
 
-#: What is in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
-_SHELL_SIGN = (
-    r"!?[ \t]*(?:-[A-Za-z]{1,2}[ \t]|[\"']?\$)|[^\[\]\n]*?[ \t](?:[=!]=|=~|=|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|&&)[ \t]"
-)
-_SHELL_TEST = rf"(?=[ \t][^\[\]\n]*[ \t]\]\])[ \t]+(?:{_SHELL_SIGN})"
-_NUMBERS = r"-?[\d.]+[ \t]*,[-\d \t,.:]*\]\]"
-_SUBSCRIPT = r"(?<=[A-Za-z0-9_)]\[\[)(?:[-\d:., \t]+|\"[^\"\n]*\"|'[^'\n]*')\]\]"
 #: The target in the first group, then heading or block, then what is shown.
-WIKILINK = regex(
-    rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]"
-)
+WIKILINK = regex(r"\[\[([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
 _ATTACHMENT = regex(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
