@@ -5,8 +5,7 @@ License, Copyright (c) 2019 Zachary Rice; written down anew, with other boundari
 introduce a password in their own words is ours.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import NamedTuple
 
 

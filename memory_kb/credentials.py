@@ -1,7 +1,6 @@
 """Recognise credentials by their shape, so that none is stored."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 import re
@@ -32,6 +31,14 @@ _BREAK_LEAD = 3
 _WORD = regex(r"\S*")
 
 
+#: The key of a service has so many characters.
+_LEAST_KEY = 16
+#: What it looks like: a long run of characters with a digit, assigned to something.
+_ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
+#: The service's name is so near in front of its key.
+_NEAR = 60
+
+
 class FoundCredential(NamedTuple):
     """A credential in a text: its kind and place; `shown` are the words before it and its first characters."""
 
@@ -54,33 +61,25 @@ class Redacted(NamedTuple):
     found: tuple[str, ...] = ()
 
 
-def _group_keywords(*judged: str) -> dict[str, list[str]]:
-    """Return the keywords of some rules, grouped by a shorter keyword that each of a group contains.
+@functools.cache
+def _group_keywords(judged: str = "") -> dict[str, list[str]]:
+    """Return the keywords of the rules that are judged alike, grouped by a shorter keyword that each of a group contains.
 
-    A text without the shorter one contains none of its group.
+    A text without the shorter one contains none of its group. Without an argument, of all rules but those for tokens
+    and services.
     """
+    chosen = [rule for rule in RULES if rule.judged == judged or not (judged or rule.judged in ("token", "service"))]
     groups: dict[str, list[str]] = {}
-    for word in sorted({word for rule in RULES if rule.judged in judged for word in rule.keywords}, key=len):
+    for word in sorted({word for rule in chosen for word in rule.keywords}, key=len):
         head = next((one for one in groups if len(one) > 1 and one in word), word)
         groups.setdefault(head, []).append(word)
     return groups
 
 
-_TOKEN_KEYWORDS = _group_keywords("token")
-_SERVICE_KEYWORDS = _group_keywords("service")
-_OTHER_KEYWORDS = _group_keywords(*{rule.judged for rule in RULES} - {"token", "service"})
-#: The places in `RULES` of those that have a keyword.
-_RULES_OF = {
-    word: [place for place, rule in enumerate(RULES) if word in rule.keywords]
-    for rule in RULES
-    for word in rule.keywords
-}
-#: The key of a service has so many characters.
-_LEAST_KEY = 16
-#: What it looks like: a long run of characters with a digit, assigned to something.
-_ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
-#: The service's name is so near in front of its key.
-_NEAR = 60
+@functools.cache
+def _rules_of(word: str) -> list[int]:
+    """Return the places in `RULES` of those that have a keyword."""
+    return [place for place, rule in enumerate(RULES) if word in rule.keywords]
 
 
 class _View(NamedTuple):
@@ -189,7 +188,7 @@ def _search(text: str) -> Iterator[tuple[CredentialPattern, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
     views = [plain, *_join_lines(plain)]
-    called = {place for view in views for word in view.keywords for place in _RULES_OF[word]}
+    called = {place for view in views for word in view.keywords for place in _rules_of(word)}
     for rule in map(RULES.__getitem__, sorted(called)):
         for view in views if rule.judged == "token" else views[:1]:
             keywords = view.keywords.intersection(rule.keywords)
@@ -288,10 +287,10 @@ def _unhide(text: str) -> _View:
 
 def _view(text: str, places: Sequence[int]) -> _View:
     folded, random = text.casefold(), _find_random_words(text)
-    keywords = _find_token_keywords(random) | _find_keywords(_OTHER_KEYWORDS, folded)
+    keywords = _find_token_keywords(random) | _find_keywords(_group_keywords(), folded)
     if any(len(word) >= _LEAST_KEY for word in random):
         assigned = [text[max(0, one.start() - _NEAR) : one.end()] for one in _ASSIGNED.finditer(text)]
-        keywords |= _find_keywords(_SERVICE_KEYWORDS, "\n".join(assigned).casefold())
+        keywords |= _find_keywords(_group_keywords("service"), "\n".join(assigned).casefold())
     return _View(text, folded, keywords, places)
 
 
@@ -301,7 +300,7 @@ def _find_random_words(text: str) -> list[str]:
 
 
 def _find_token_keywords(words: Sequence[str]) -> set[str]:
-    return _find_keywords(_TOKEN_KEYWORDS, " ".join(words).casefold()) if words else set()
+    return _find_keywords(_group_keywords("token"), " ".join(words).casefold()) if words else set()
 
 
 def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]:

@@ -5,8 +5,7 @@ and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<
 and a block whose aliases multiply into something huge is refused before it is expanded.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,7 +42,7 @@ class InvalidBlock(Exception):
 
 
 @functools.cache
-def yaml_loader() -> type[yaml.SafeLoader]:
+def yaml_loader() -> "type[yaml.SafeLoader]":
     """Return the safe loader class that all frontmatter and configuration is read with."""
     import yaml
 
@@ -52,10 +51,10 @@ def yaml_loader() -> type[yaml.SafeLoader]:
     class NoteLoader(base):  # type: ignore[misc]
         """The safe loader without YAML 1.1's surprises."""
 
-        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        def flatten_mapping(self, node: "yaml.MappingNode") -> None:
             """Leave `<<` alone: merges of merges multiply."""
 
-    def ignore_tag(loader: Any, _suffix: str, node: yaml.Node) -> object:
+    def ignore_tag(loader: Any, _suffix: str, node: "yaml.Node") -> object:
         if isinstance(node, yaml.MappingNode):
             return loader.construct_mapping(node, deep=True)
         if isinstance(node, yaml.SequenceNode):
@@ -139,7 +138,7 @@ def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
         raise
 
 
-def _not_yaml(exc: yaml.YAMLError) -> InvalidBlock:
+def _not_yaml(exc: "yaml.YAMLError") -> InvalidBlock:
     mark = getattr(exc, "problem_mark", None)
     message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
     return InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0)

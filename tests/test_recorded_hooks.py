@@ -12,8 +12,7 @@ from conftest import Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.hooks import HookAnswer
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import HookAnswer, read_call
 
 Vault = Callable[[Files], Path]
 RECORDS = Path(__file__).parent / "data" / "hooks"

@@ -1,7 +1,6 @@
 """The agents we know, as data: their files, their hooks, and where our parts go in them."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -10,8 +10,19 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from memory_kb.agents.payloads import (
+    FILE_ARGUMENTS,
+    PATCH,
+    HookAnswer,
+    HookCall,
+    format_answer,
+    format_question,
+    format_refusal,
+    read_edits,
+    read_results,
+)
 from memory_kb.errors import UsageError
 from memory_kb.plainfiles import append_plain, make_folder, read_file, read_plain
 from memory_kb.regex import regex
@@ -19,7 +30,6 @@ from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
-    from memory_kb.agents.payloads import HookCall
     from memory_kb.context.framing import Given
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
@@ -58,17 +68,6 @@ _REFUSED = (
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
-class HookAnswer(NamedTuple):
-    """What to print, the sessions to end afterwards, and whether to update the index afterwards.
-
-    What is to be done afterwards is done in the background, so that the agent need not wait.
-    """
-
-    output: str = ""
-    over: tuple[str, ...] = ()
-    needs_background_update: bool = False
-
-
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
@@ -97,7 +96,6 @@ class Hooks:
         `session-end` the session is to be ended.
         """
         from memory_kb.agents.agent import EVENTS
-        from memory_kb.agents.payloads import format_answer, format_refusal
 
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
@@ -138,7 +136,6 @@ class Hooks:
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
-        from memory_kb.agents.payloads import format_question
         from memory_kb.agents.stop_prompt import ASKED, QUESTION, is_headless, should_ask
         from memory_kb.injected import wrap
         from memory_kb.store.events import Event
@@ -202,7 +199,6 @@ class Hooks:
         """Return what the calls gave that are logged without a result, as the agent's transcript has it by now."""
         if not (agent.has_late_results and call.transcript and call.session):
             return []
-        from memory_kb.agents.payloads import read_results
 
         open_calls: dict[str, Event] = {}
         for event in self._sessions.files.recent(call.session, _MAX_LATE):
@@ -304,7 +300,6 @@ class Hooks:
         is_wanted = agent.refusal and self._vault.settings.context.hooks
         if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
-        from memory_kb.agents.payloads import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
@@ -352,7 +347,6 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
-    from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH, read_edits
     from memory_kb.store.project_files import path_in_project
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)

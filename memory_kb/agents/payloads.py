@@ -1,7 +1,6 @@
 """Parse what agents send a hook on stdin, the edits that they are about to make too, and format the answers."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
 import os
 import re
@@ -50,6 +49,17 @@ class HookCall(NamedTuple):
     transcript: str = ""
     asked: Event | None = None
     can_be_asked: bool = True
+
+
+class HookAnswer(NamedTuple):
+    """What to print, the sessions to end afterwards, and whether to update the index afterwards.
+
+    What is to be done afterwards is done in the background, so that the agent need not wait.
+    """
+
+    output: str = ""
+    over: tuple[str, ...] = ()
+    needs_background_update: bool = False
 
 
 def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
@@ -267,7 +277,7 @@ _PATCHED = re.compile(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)
 _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
-def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
+def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> "list[Edit]":
     """Return what a tool would do to files of a project, each with its text before and after."""
     from memory_kb.learning.guards import Edit
     from memory_kb.store.project_files import path_in_project

@@ -3,8 +3,7 @@
 Agents wait for it, so that it parses its few words itself: loading click takes as long as the work.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import sys
@@ -112,7 +111,7 @@ def _say_aloud(message: str) -> None:
         sys.stderr.flush()
 
 
-def _find_vault(words: HookArguments, folders: Sequence[str]) -> Vault | None:
+def _find_vault(words: HookArguments, folders: Sequence[str]) -> "Vault | None":
     """Return the vault that was named, or the one around where the agent works; None where there is none."""
     from memory_kb.vault import find_vault
 

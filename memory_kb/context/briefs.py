@@ -1,7 +1,6 @@
 """Format entries as one line each, and select how many fit."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -132,7 +131,7 @@ def fill(
     return Brief(tuple(lines.values()), tuple(lines), tokens, left_out)
 
 
-def _say_mark(state: ClaimState) -> str:
+def _say_mark(state: "ClaimState") -> str:
     from memory_kb.learning.citations import say_mark
 
     return as_line(say_mark(state), 200)

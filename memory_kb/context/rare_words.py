@@ -4,8 +4,7 @@ Words that many sections have are those of orders and of the trade, and prove no
 The sections of the others are few, so that only entries which bear on the prompt are read.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import heapq
 import math
 from collections import Counter
@@ -89,7 +88,9 @@ def _most_rare(sections: int) -> int:
 class Recall:
     """The words of a prompt, and the sections of the index that say them."""
 
-    def __init__(self, index: SqliteIndex, prompt: str, floor: float, today: date, near: Collection[int] = ()) -> None:
+    def __init__(
+        self, index: "SqliteIndex", prompt: str, floor: float, today: date, near: Collection[int] = ()
+    ) -> None:
         """Look up the words of a prompt, within a snapshot of the index.
 
         What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_rare_words`.
@@ -142,13 +143,13 @@ class Recall:
     def _sections_of(self, word: str) -> frozenset[int]:
         return self._keys[word] or frozenset()
 
-    def _read(self, section: StoredChunk) -> Memory | None:
+    def _read(self, section: "StoredChunk") -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""
         memories = self._index.memories(_HERE, section.source)
         memory = next((one for one in memories if one.id == section.entry_id), None)
         return memory if memory and may_be_given(memory, self._today) else None
 
-    def _choose_passage(self, section: StoredChunk) -> str:
+    def _choose_passage(self, section: "StoredChunk") -> str:
         """Return the passage of a section that says most of the prompt."""
         text = section.content
         if len(text) <= _SHORT:

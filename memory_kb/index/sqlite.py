@@ -1,7 +1,6 @@
 """The queries of the index in SQLite."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import itertools
 import operator
@@ -89,7 +88,7 @@ def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) 
 
 # Most entries stay as they are from one reading to the next.
 @functools.lru_cache(maxsize=4_096)
-def _read_metadata(metadata: str) -> tuple[Mapping[str, Any], Fields]:
+def _read_metadata(metadata: str) -> "tuple[Mapping[str, Any], Fields]":
     from memory_kb.markdown.fields import read_fields
 
     found = load_json(metadata)
@@ -113,7 +112,7 @@ class SqliteIndex:
             self._words.close()
 
     @functools.cached_property
-    def vectors(self) -> VectorStore:
+    def vectors(self) -> "VectorStore":
         """The vectors of the chunks."""
         from memory_kb.index.vectors import VectorStore
 
@@ -304,7 +303,7 @@ class SqliteIndex:
         return self._words.stems(words)
 
     @functools.cached_property
-    def _words(self) -> WordCutter:
+    def _words(self) -> "WordCutter":
         from memory_kb.index.tokenizer import WordCutter
 
         return WordCutter(self._tokenizer)
@@ -507,7 +506,7 @@ class SqliteIndex:
         )
         return ((number, Chunk._make(row)) for number, *row in rows)
 
-    def term_table(self, sources: Sequence[str] | None = None) -> TermTable:
+    def term_table(self, sources: Sequence[str] | None = None) -> "TermTable":
         """Return the terms of the rows of some files, or of all rows, and where the full-text index has them."""
         from memory_kb.index.tokenizer import read_terms
 

@@ -1,7 +1,6 @@
 """The index of one vault, opened when needed and updated before every read. It is repaired when it is broken."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import sqlite3
 import time
@@ -83,7 +82,7 @@ class VaultIndex:
         *,
         trusts_watcher: bool = False,
         time_limit: float | None = None,
-        choose: Callable[[], Embedder | None] | None = None,
+        choose: "Callable[[], Embedder | None] | None" = None,
     ) -> None:
         self._vault, self._settings = vault, vault.settings
         self._choose = choose
@@ -128,14 +127,14 @@ class VaultIndex:
             self.team.close()
 
     @functools.cached_property
-    def vector_search(self) -> VectorSearch:
+    def vector_search(self) -> "VectorSearch":
         """The embedding models of this vault and their vectors."""
         from memory_kb.index.embedding import VectorSearch, open_vector_search
 
         return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
 
     @functools.cached_property
-    def team(self) -> Team:
+    def team(self) -> "Team":
         """The team's index that the person's own configuration names."""
         from memory_kb.index.team import Team
 

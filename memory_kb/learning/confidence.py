@@ -4,8 +4,7 @@ Pure functions of numbers and days. Confidences are
 rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 0.2 reaches 0.8.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,7 +46,7 @@ class Evidence(NamedTuple):
     applied: date | None = None
 
     @property
-    def fields(self) -> dict[str, Value]:
+    def fields(self) -> "dict[str, Value]":
         """What a file says of a rule's evidence, beside its days."""
         return {
             "confidence": self.confidence,

@@ -1,7 +1,6 @@
 """Select the rules and pitfalls that fit a task, and format them for a prompt."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -165,7 +164,7 @@ def select_rules(
     *,
     max_tokens: int = MAX_TOKENS,
     max_rules: int = MAX_RULES,
-    count: TokenCounter = count_tokens,
+    count: "TokenCounter" = count_tokens,
 ) -> Selection:
     """Choose the rules and pitfalls that fit a task, best first.
 
@@ -232,7 +231,7 @@ def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Cha
     return plan_fields(memory, count_outcome(memory, outcome, today), reason)
 
 
-def count_outcome(memory: Memory, outcome: str, today: date) -> dict[str, Value]:
+def count_outcome(memory: Memory, outcome: str, today: date) -> "dict[str, Value]":
     """Return the fields of a rule, pitfall or skill after one more outcome; a skill has no decay."""
     assert outcome in OUTCOMES
     if memory.kind == "skill":

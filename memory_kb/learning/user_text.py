@@ -4,8 +4,7 @@
 agent's additions separately. `own_words` is for learning: it keeps only what the person typed.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

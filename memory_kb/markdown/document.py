@@ -7,8 +7,7 @@ fence, and when the mapping has `id`, `kind` or `type`; any other `---` is a hor
 Nothing is ever lost: what is no entry is text.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -160,7 +159,7 @@ def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Probl
 
 
 def _read_block(
-    text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter, *, is_head: bool
+    text: str, opening: Span, path: str, problems: list[Problem], lines: "_LineCounter", *, is_head: bool
 ) -> Block | None:
     closing = _CLOSING.search(text, opening.end)
     inner = Span(opening.end, closing.start() if closing else len(text))
@@ -189,7 +188,7 @@ def _read_block(
     return Block(Span(opening.start, closing.end()), inner, metadata)
 
 
-def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: _LineCounter) -> Block | None:
+def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: "_LineCounter") -> Block | None:
     """Return what is behind the first `---` line of a file without another one, where it names an entry's fields."""
     if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
         return None

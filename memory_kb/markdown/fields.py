@@ -1,7 +1,6 @@
 """The table of frontmatter fields, their checks, and a JSON Schema of them."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 from collections.abc import Collection, Mapping
 from datetime import date

@@ -1,7 +1,6 @@
 """Parse links to notes (`[[wikilinks]]`, relative Markdown links) and tags."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple

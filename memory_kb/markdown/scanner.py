@@ -1,7 +1,6 @@
 """Scan Markdown for code, headings, block ids and blocks."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator

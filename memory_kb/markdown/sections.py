@@ -4,8 +4,7 @@ A section is what is indexed and scored, a passage is what is returned of it. Bo
 the text itself pauses.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from collections.abc import Iterator
 from typing import NamedTuple

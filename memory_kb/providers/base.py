@@ -1,7 +1,6 @@
 """The protocols of embedding and language models, and a model that is always offline."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Embedder(Protocol):
     def limits(self) -> Limits:
         """The most that one request may hold."""
 
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> "Vectors":
         """Return a vector of length 1 for every text, in their order.
 
         A text longer than the model reads is cut or windowed, never refused. It may be called

@@ -1,7 +1,6 @@
 """The language model and the token counter of a vault, created when first used."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import functools
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 class Models:
     """The language model and the token counter of a vault, each made when first asked for."""
 
-    def __init__(self, vault: Vault) -> None:
+    def __init__(self, vault: "Vault") -> None:
         self._vault = vault
 
     @functools.cached_property
@@ -29,7 +28,7 @@ class Models:
         return choose_llm(self._vault.settings.llm, self._vault.environ, self.spent)
 
     @functools.cached_property
-    def spent(self) -> SpendLog:
+    def spent(self) -> "SpendLog":
         """The ledger of the language model's calls and their cost."""
         from memory_kb.providers.spending import SpendLog
 
@@ -37,7 +36,7 @@ class Models:
         return SpendLog(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
 
     @functools.cached_property
-    def counter(self) -> ChosenCounter:
+    def counter(self) -> "ChosenCounter":
         """The counter for the tokens of budgets."""
         return choose_counter(self._vault.settings.context.tokenizer)
 

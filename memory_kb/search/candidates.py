@@ -1,7 +1,6 @@
 """Find the chunks that a search ranks: by words, by vectors, or by file."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """Join neighbouring passages, and show equal ones once."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

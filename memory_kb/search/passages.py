@@ -1,7 +1,6 @@
 """Cut the best sections into passages, and value the words of passages and of whole entries."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
 import re
 import unicodedata

@@ -1,7 +1,6 @@
 """Parse a query into a safe full-text expression."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -69,11 +68,11 @@ class TextQuery(NamedTuple):
             wanted = f"{' AND '.join(self.phrases)} AND ({wanted})"
         return f"({wanted}) NOT ({' OR '.join(self.excluded)})" if self.excluded else wanted
 
-    def loosened(self) -> TextQuery:
+    def loosened(self) -> "TextQuery":
         """Return the query with its phrases and excluded words as ordinary words."""
         return _make_query([*self.words, *" ".join((*self.phrases, *self.excluded)).split()])
 
-    def opened(self) -> TextQuery:
+    def opened(self) -> "TextQuery":
         """Return the query with its last word also as the beginning of one, if it has two letters or more.
 
         Example:
@@ -85,7 +84,7 @@ class TextQuery(NamedTuple):
             return self
         return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
 
-    def without_endings(self) -> TextQuery:
+    def without_endings(self) -> "TextQuery":
         """Return the query with its words also as beginnings, so that other forms match; an English one as it is.
 
         The index stems English only.

@@ -1,7 +1,6 @@
 """Score candidates: relevance, prominence, scope, and the fusion of words and vectors."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 from collections import Counter
@@ -245,7 +244,7 @@ def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
 
 
 def score_passages(
-    passages: Sequence[tuple[Candidate, Passage]], sides: Sides, weights: Mapping[int, Weight], ranking: Ranking
+    passages: Sequence[tuple[Candidate, Passage]], sides: "Sides", weights: Mapping[int, Weight], ranking: Ranking
 ) -> list[Scored]:
     """Return passages with their scores, best first.
 

@@ -1,7 +1,6 @@
 """Run a search from query to hits, with an explanation of each."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,9 @@
 """`Change` values: what a plan does to notes and fields."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.model import Link, Memory
 from memory_kb.private import cut_private_values
@@ -24,7 +23,7 @@ class WriteFile(NamedTuple):
 class SetFields(NamedTuple):
     """Set values of one entry's frontmatter."""
 
-    values: tuple[tuple[str, Value], ...]
+    values: tuple[tuple[str, Any], ...]
 
 
 class SetBody(NamedTuple):
@@ -83,7 +82,7 @@ class Change(NamedTuple):
         """The file that the entry moves to."""
         return self.action.to if isinstance(self.action, Move) else None
 
-    def joined(self, together: str) -> Change:
+    def joined(self, together: str) -> "Change":
         """Return the change tied to all others of its plan that bear the same word."""
         return self._replace(together=together)
 
@@ -96,12 +95,12 @@ def create_file(path: str, text: str, reason: str, entry_id: str | None = None) 
     return Change(path, WriteFile(encode(text)), reason, entry_id)
 
 
-def write_file(note: Memory | NoteText, text: str, reason: str) -> Change:
+def write_file(note: "Memory | NoteText", text: str, reason: str) -> Change:
     """Plan to replace the whole text of a file."""
     return Change(note.path, WriteFile(encode(text)), reason, planned=note.hash)
 
 
-def set_fields(note: Memory | NoteText, entry_id: str, values: Mapping[str, Value], reason: str) -> Change:
+def set_fields(note: "Memory | NoteText", entry_id: str, values: "Mapping[str, Value]", reason: str) -> Change:
     """Plan to set fields of an entry; those that have the value already stay as written.
 
     Example:
@@ -118,22 +117,22 @@ def set_fields(note: Memory | NoteText, entry_id: str, values: Mapping[str, Valu
     )
 
 
-def set_body(note: Memory | NoteText, entry_id: str, text: str, reason: str) -> Change:
+def set_body(note: "Memory | NoteText", entry_id: str, text: str, reason: str) -> Change:
     """Plan to replace an entry's text below its frontmatter."""
     return Change(note.path, SetBody(text), reason, entry_id, note.hash)
 
 
-def replace_entry(note: Memory | NoteText, entry_id: str, text: str, reason: str) -> Change:
+def replace_entry(note: "Memory | NoteText", entry_id: str, text: str, reason: str) -> Change:
     """Plan to put another text, frontmatter included, in an entry's place."""
     return Change(note.path, ReplaceEntry(text), reason, entry_id, note.hash)
 
 
-def move(note: Memory | NoteText, to: str, reason: str, entry_id: str | None = None) -> Change:
+def move(note: "Memory | NoteText", to: str, reason: str, entry_id: str | None = None) -> Change:
     """Plan to move a file, or one entry to a file of its own."""
     return Change(note.path, Move(to), reason, entry_id, note.hash)
 
 
-def remove(note: Memory | NoteText, reason: str, entry_id: str | None = None) -> Change:
+def remove(note: "Memory | NoteText", reason: str, entry_id: str | None = None) -> Change:
     """Plan to remove a file, or one entry of it."""
     return Change(note.path, Remove(), reason, entry_id, note.hash)
 
@@ -142,7 +141,7 @@ def remove(note: Memory | NoteText, reason: str, entry_id: str | None = None) ->
 Plan = Iterable[Change | None]
 
 
-def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Change | None:
+def plan_fields(memory: Memory, values: "Mapping[str, Value]", reason: str) -> Change | None:
     """Plan to set fields of an entry, or return None if they have these values already.
 
     An entry without an id of its own gets the one by which the index knows it, since that would
@@ -192,7 +191,7 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
     return [*listed, *({"to": link.to, "relation": link.relation} for link in new)]
 
 
-def plan_replaced(memory: Memory, by: str, reason: str, values: Mapping[str, Value] | None = None) -> Change | None:
+def plan_replaced(memory: Memory, by: str, reason: str, values: "Mapping[str, Value] | None" = None) -> Change | None:
     """Plan to note that another entry takes the place of one; `values` are set with it."""
     return plan_fields(memory, {**(values or {}), "links": with_links(memory, Link(by, "superseded_by"))}, reason)
 

@@ -1,7 +1,6 @@
 """Parse and format `Event`, one line of a session."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,6 @@
 """The logs of a vault beside its journal: what was shown, outcomes, what was extracted, maintenance."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -142,7 +141,7 @@ def _line_of(retrieval: Retrieval) -> dict[str, Any]:
 
 
 def log_shown(
-    vault: Vault,
+    vault: "Vault",
     verb: str,
     ids: Iterable[str],
     *,

@@ -1,7 +1,6 @@
 """Redact, append and read the events of sessions."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import json
 import os
@@ -89,7 +88,7 @@ class SessionFiles:
         return True
 
     @contextmanager
-    def writing(self, session: str) -> Iterator[SessionWriter]:
+    def writing(self, session: str) -> "Iterator[SessionWriter]":
         """Hold the lock of a session to append to it."""
         with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
             descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
