@@ -175,11 +175,6 @@ def test_line_ends_marks_and_a_missing_last_line_end_survive(newline: str, mark:
     assert fight.text.replace("\r\n", "").count("\r") == 0
 
 
-def test_one_side_that_changed_all_line_ends_has_its_way() -> None:
-    merged = both_ways(ENTRY, ENTRY.replace("\n", "\r\n"), ENTRY.replace("First", "1st"))
-    assert merged == FileMerge(ENTRY.replace("First", "1st").replace("\n", "\r\n"))
-
-
 def test_entries_without_ids_are_known_by_their_words() -> None:
     base = "# Notes\n\nPlain.\n\n---\nkind: fact\ntitle: One\n---\nText one.\n\n---\nkind: fact\ntitle: Two\n---\nText two.\n"
     ours = base.replace("title: One", "title: One\nid: one\nusage_count: 1").replace("Plain.", "Plain!")

@@ -2,8 +2,7 @@
 
 Entries are matched by id. A change of one side is taken; a change of both is merged, fields by their meaning and text
 by git. A file whose entries have no ids, or one that would be read differently afterwards, is merged by git as a whole.
-Nothing is dropped: a conflict is marked within its one entry. Either branch may be merged into the other with the same
-result; only markers name sides.
+Nothing is dropped: a conflict is marked within its one entry.
 """
 
 from __future__ import annotations
@@ -85,26 +84,10 @@ def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -
     """
     if base == ours == theirs:
         return FileMerge(ours)
-    if theirs < ours:  # one order, so that both branches come to the same
-        ours, theirs, texts = theirs, ours, texts.turned()
     three = (base, ours, theirs)
     mark = _choose(*(text[:1] == _BOM for text in three))
-    bare = [text.removeprefix(_BOM) for text in three]
-    ends = [_line_end(text) for text in bare]
-    is_uneven = len({end for end in ends if end}) > 1 and None not in ends
-    if is_uneven:
-        bare = [text.replace("\r\n", "\n") for text in bare]
-    merged = _merge_bare(bare, path, texts)
-    text = merged.text
-    if is_uneven and (_choose(*ends) or ends[1]) == "\r\n":
-        text = text.replace("\n", "\r\n")
-    return merged._replace(text=(_BOM if mark else "") + text)
-
-
-def _line_end(text: str) -> str | None:
-    """Return the line end of a text, empty where it has one line, None where there are two kinds."""
-    both, feeds = text.count("\r\n"), text.count("\n")
-    return None if 0 < both < feeds else "\r\n" if both else "\n" if feeds else ""
+    merged = _merge_bare([text.removeprefix(_BOM) for text in three], path, texts)
+    return merged._replace(text=(_BOM if mark else "") + merged.text)
 
 
 def _choose(base: Any, ours: Any, theirs: Any) -> Any:

@@ -33,16 +33,9 @@ class TextMerge(NamedTuple):
 class GitTexts:
     """Merges texts with the `git` that the person uses; without one, what differs becomes a conflict."""
 
-    def __init__(
-        self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE, *, is_turned: bool = False
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE) -> None:
         self.size = size
         self._environ = dict(os.environ if environ is None else environ)
-        self._is_turned = is_turned
-
-    def turned(self) -> GitTexts:
-        """Return a merger of exchanged sides, whose conflicts still show each under its own name."""
-        return GitTexts(self._environ, self.size, is_turned=not self._is_turned)
 
     def merge(self, base: str, ours: str, theirs: str) -> TextMerge:
         """Return the merge of two texts that both began as `base`."""
@@ -50,12 +43,6 @@ class GitTexts:
             return TextMerge(ours)
         if base == ours:
             return TextMerge(theirs)
-        merged = self._merge_file(base, ours, theirs)
-        if merged.conflicts and self._is_turned:
-            return self._merge_file(base, theirs, ours)
-        return merged
-
-    def _merge_file(self, base: str, ours: str, theirs: str) -> TextMerge:
         options = ["-p", "-q", f"--marker-size={self.size}"]
         labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
@@ -66,7 +53,7 @@ class GitTexts:
             try:
                 done = run_git(Path(folder), self._environ, arguments, seconds=_SECONDS)
             except (OSError, subprocess.SubprocessError):
-                return TextMerge(self._between_markers(ours, theirs), 1)
+                return TextMerge(self.oppose(ours, theirs), 1)
         if not 0 <= done.returncode < _FAILED:
             raise CannotMerge
         return TextMerge(decode(done.stdout), done.returncode)
@@ -78,9 +65,6 @@ class GitTexts:
             >>> GitTexts({}).oppose("a\n", "")
             '<<<<<<< ours\na\n=======\n>>>>>>> theirs\n'
         """
-        return self._between_markers(theirs, ours) if self._is_turned else self._between_markers(ours, theirs)
-
-    def _between_markers(self, ours: str, theirs: str) -> str:
         newline = "\r\n" if "\r\n" in ours + theirs else "\n"
         one, other = (text if not text or text.endswith("\n") else text + newline for text in (ours, theirs))
         begin, middle, end = "<" * self.size, "=" * self.size, ">" * self.size
