@@ -16,7 +16,7 @@ from memory_kb.learning.contradictions import (
     is_machine_editable,
     plan_resolutions,
 )
-from memory_kb.learning.text_comparison import comparable, likeness, names, signs, turning_words
+from memory_kb.learning.text_comparison import likeness, names, signs, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, Memory, make_place
 from memory_kb.reports import RunReport
@@ -78,7 +78,7 @@ def _cluster(
 ) -> Iterator[tuple[Memory, ...]]:
     same: dict[str, list[Memory]] = {}
     for memory in group:
-        same.setdefault(" ".join(comparable(memory.text).split()), []).append(memory)
+        same.setdefault(" ".join(memory.text.split()), []).append(memory)
     members = [one for text, one in same.items() if text]
     speakers = [longest(one) for one in members]
     pairs = _pairs(speakers, vectors) if threshold is None else _paraphrases(speakers, threshold)

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft
-from memory_kb.learning.text_comparison import comparable, find_opposition, fingerprint, is_replaced, likeness, undated
+from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness, undated
 from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
@@ -108,7 +108,7 @@ def _shared_words(text: str) -> str | None:
     or fewer. Only plain words are asked for, which every tokenizer takes for words.
     """
     words = tokens(text)
-    if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or comparable(undated(text)) != text:
+    if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or undated(text) != text:
         return None
     plain = sorted(
         (word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS),

@@ -13,7 +13,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_older, is_stated
 from memory_kb.learning.playbook import count_outcome
 from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry
-from memory_kb.learning.text_comparison import comparable, fingerprint, is_replaced
+from memory_kb.learning.text_comparison import fingerprint, is_replaced
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.store.changes import Change, last_seen, plan_fields, plan_replaced, with_words
@@ -150,7 +150,7 @@ class IngestPlanner:
 
     def _plan_one(self, learning: Learning) -> Ingested:
         # The same text of the same plan, in any spacing and case, is not kept twice.
-        words = learning.place, learning.draft.kind, fingerprint(comparable(learning.draft.text))
+        words = learning.place, learning.draft.kind, fingerprint(learning.draft.text)
         result = self._decide(learning, self._before.get(words))
         if result.action in ("created", "forgotten"):
             self._before.setdefault(words, result)

@@ -7,7 +7,6 @@ import itertools
 import re
 from typing import NamedTuple
 
-from memory_kb.learning.error_text import generalise
 from memory_kb.regex import regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.text import encode, hash_of, jaccard, tokens
@@ -74,28 +73,12 @@ _SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
 _NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
 _FENCE = regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
-_LABELLED = regex(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
-_QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
 _WORD = regex(r"\w+")
 _DIGIT = regex(r"\d")
 _SHORT_NOT = regex(r"n['\u2019]t\b")
 
 
 # -- the same ------------------------------------------------------------------------------------------
-
-
-def comparable(text: str) -> str:
-    """Return a text as it is compared with others: of an error without what differs from one run to the next.
-
-    Where it says what prevents the error, it does not matter which call of the command failed and which went well.
-    """
-    labels = dict(_LABELLED.findall(text))
-    messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
-    if not messages:
-        return text
-    if "Prevention" in labels:
-        return "\n".join((*messages, labels["Prevention"]))
-    return _QUOTED.sub(lambda found: generalise(found[0]), text)
 
 
 def likeness(one: str, other: str) -> float:
@@ -108,7 +91,7 @@ def likeness(one: str, other: str) -> float:
         >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
         (1.0, 0.0)
     """
-    one, other = comparable(undated(one)), comparable(undated(other))
+    one, other = undated(one), undated(other)
     if turning_words(one) != turning_words(other):
         return 0.0
     words, others = (list(dict.fromkeys(words_of(text))) for text in (one, other))
@@ -125,7 +108,7 @@ def turning_words(text: str) -> frozenset[str]:
 
     Texts in which these differ do not say the same, whatever else they share.
     """
-    words = set(words_of(comparable(text)))
+    words = set(words_of(text))
     turning = {word for word in words if word in _NEGATIONS or _DIGIT.search(word)}
     return frozenset(turning | {_TURNING[root] for root in map(stem, words) if root in _TURNING})
 
@@ -344,7 +327,7 @@ def _is_left(older: str, newer: str) -> bool:
 
 
 def _denials(text: str) -> frozenset[str]:
-    return frozenset(word for word in words_of(comparable(text)) if word in _DENIALS or _DIGIT.search(word))
+    return frozenset(word for word in words_of(text) if word in _DENIALS or _DIGIT.search(word))
 
 
 def _informative(text: str) -> list[str]:
