@@ -24,7 +24,6 @@ from memory_kb import KnowledgeBase
 from memory_kb.episodes.consolidation import (
     cluster_episodes,
     pattern_confidence,
-    pattern_similarity,
     recent_episodes,
 )
 from memory_kb.episodes.diary_text import EpisodeRecord
@@ -48,20 +47,6 @@ def test_pattern_confidence(episodes: int, successes: int, confidence: float) ->
 @pytest.mark.parametrize(("episodes", "confidence"), [(1, 0.5), (2, 0.6), (4, 0.8), (12, 0.8)])
 def test_pitfall_confidence(episodes: int, confidence: float) -> None:
     assert pitfall_confidence(episodes) == confidence
-
-
-@pytest.mark.parametrize(
-    ("other", "same_category", "conditions", "similarity"),
-    [
-        ("Use UTC.", True, 1.0, 1.0),
-        ("use utc", True, 0.0, 0.8),
-        ("Use UTC.", False, 1.0, 0.7),
-        ("Use local time.", True, 0.5, 0.525),
-        ("No.", False, 0.0, 0.0),
-    ],
-)
-def test_pattern_similarity(other: str, same_category: bool, conditions: float, similarity: float) -> None:
-    assert pattern_similarity("Use UTC.", other, same_category=same_category, conditions=conditions) == similarity
 
 
 def test_twice_changes_nothing(folder: Path, open_kb: Open) -> None:
@@ -209,8 +194,6 @@ def test_what_a_person_took_away_does_not_come_back(vault: MakeVault, open_kb: O
 
 def test_a_rule_that_a_person_wrote_is_not_written_again(vault: MakeVault, open_kb: Open) -> None:
     own = f"---\nid: r\nkind: rule\n---\n{REDIS}\n"
-    kb = make(vault, open_kb, told(1, REDIS), told(2, REDIS), r=own)
-    assert kb.episodes.consolidate_semantic().run.run is None
     kb = make(vault, open_kb, told(1, REDIS, session_id="s1"), told(2, REDIS, session_id="s2"), r=own)
     assert kb.episodes.consolidate_semantic().run.run
     assert [rule["reinforcement_count"] for rule in rules(kb)] == [1]

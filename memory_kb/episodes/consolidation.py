@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, items_of, read_diary
+from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, read_diary
 from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
@@ -75,11 +75,6 @@ class Pattern(NamedTuple):
 def pattern_confidence(episodes: int, successes: int) -> float:
     """Return the confidence of a pattern: min(0.95, 0.5 + 0.1 n + 0.1 share of successes)."""
     return round(min(0.95, 0.5 + 0.1 * episodes + 0.1 * successes / episodes), _DIGITS)
-
-
-def pattern_similarity(one: str, other: str, *, same_category: bool, conditions: float) -> float:
-    """Return how much two patterns are one: half their words, then category and the Jaccard of their conditions."""
-    return round(0.5 * jaccard(word_set(one), word_set(other)) + 0.3 * same_category + 0.2 * conditions, _DIGITS)
 
 
 def recent_episodes(
@@ -280,7 +275,7 @@ class Consolidation:
         verdict = judge_rule(pattern.text, counts)
         if verdict.decision == "reject":
             return DroppedPattern(pattern.text, verdict.reason)
-        return _unless_said(_make_rule(pattern, pattern.said[0]), self._rules)
+        return _make_rule(pattern, pattern.said[0])
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
         draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
@@ -290,20 +285,11 @@ class Consolidation:
         there = next(own, None) or next(filter(pitfall.is_stated_by, self._pitfalls), None)
         if there:
             return plan_more_sources(there, pitfall.episodes, self.now, PITFALL_STEP, PITFALL_CAP, each=True)
-        return _unless_said(learning, self._pitfalls)
+        return learning
 
 
 def _find_saying(memories: Iterable[Memory], text: str) -> Memory | None:
     return next((one for one in memories if likeness(one.text, text) > TWIN_SIMILARITY), None)
-
-
-def _unless_said(learning: Learning, entries: Iterable[Memory]) -> Learning | None:
-    """Return a learning, unless it comes from no session and a live entry says the same already.
-
-    Sightings are distinguished by their session; without one an entry would be reinforced every time.
-    """
-    live = (entry for entry in entries if entry.is_live)
-    return None if learning.origin is None and _find_saying(live, learning.draft.text) else learning
 
 
 def _make_rule(pattern: Pattern, said: str) -> Learning:
@@ -334,17 +320,12 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     if own:
         return own
     texts = [as_rule(said) for said in pattern.said]
-    category, conditions = pattern.category, frozenset(one.casefold() for one in pattern.conditions)
 
-    def similarity(rule: Memory) -> float:
-        text, sections = cut_sections(rule.text)
-        known = frozenset(one.casefold() for one in items_of(sections.get("Conditions", "")))
-        shared, is_same = jaccard(conditions, known), rule.word("category") == category
-        alike = (one for one in texts if turning_words(one) == turning_words(text))
-        scores = (pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in alike)
-        return max(scores, default=0.0)
+    def alike(rule: Memory) -> float:
+        text, _ = cut_sections(rule.text)
+        return max(likeness(said, text) for said in texts)
 
-    best = max(((similarity(rule), rule.is_live, rule) for rule in rules), key=lambda one: one[:2], default=None)
+    best = max(((alike(rule), rule.is_live, rule) for rule in rules), key=lambda one: one[:2], default=None)
     return best[2] if best and best[0] >= SAME_PATTERN else None
 
 
