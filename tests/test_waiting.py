@@ -74,19 +74,6 @@ def test_learn_before_the_first_index_reads_the_notes_themselves(vault: Vault, o
         assert kb.learn(LESSON).id == "mine"
 
 
-def test_in_a_large_vault_the_folders_of_learnings_are_looked_at(
-    vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memory_kb.learning.entry_verbs._FEW_FILES", 5)
-    kb = open_kb(vault(notes(20)))
-    kb.sync()
-    with indexing(kb):
-        learned = kb.learn(LESSON)
-        assert kb.learn(LESSON).id == learned.id
-        kb.learn("Okapis need a policy.", scope="global", kind="policy")
-        assert kb.learn("Okapis need a policy.", scope="global", kind="policy").action == "reinforced"
-
-
 class Interrupted(Exception):
     """An indexing that is ended by a time limit, Ctrl-C or a signal."""
 

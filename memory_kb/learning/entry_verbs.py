@@ -11,7 +11,7 @@ from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
 from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure
 from memory_kb.markdown.splice import Value, find_entry
-from memory_kb.model import KINDS, UNVERIFIED, Link, Location, Memory, Region, StoredEntry
+from memory_kb.model import UNVERIFIED, Link, Location, Memory, Region, StoredEntry
 from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
 from memory_kb.store.changes import Change, plan_fields, plan_replaced, set_fields, with_links
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: What is longer is no learning, but a document.
 MAX_TEXT = 1_000_000
-#: With at most this many files, all are searched for an entry that says the same; with more, those of its folders.
-_FEW_FILES = 5_000
 
 
 def check_text(text: str) -> None:
@@ -149,8 +147,7 @@ class EntryVerbs:
 
         def find(index: SqliteIndex) -> StoredEntry | None:
             with closing(Unindexed(self._vault, index)) as newer, index.snapshot():
-                is_small = index.count_files() <= _FEW_FILES
-                newer.read(None if is_small else self._learned_regions(place))
+                newer.read(None)
                 self._index.needs_background_update = not newer.is_whole
                 while True:
                     found = (
@@ -163,14 +160,6 @@ class EntryVerbs:
                         return twin
 
         return self._index.use_as_it_is(find)
-
-    def _learned_regions(self, place: Location) -> tuple[Region, ...]:
-        """Return the folders into which learnings of a scope and of the wider ones are written."""
-        names = {"review", *(kind.folder for kind in KINDS.values())}
-        scopes = {(place.job, place.task), (place.job, None), (None, None)}
-        homes = [self._vault.scope_folder("project", *scope) for scope in scopes] + [self._vault.home]
-        folders = dict.fromkeys(home / name for home in homes for name in sorted(names))
-        return tuple(Region(f"{self._vault.show(folder)}/", str(folder)) for folder in folders)
 
     def forget(self, wanted: str, *, delete: bool = False, purge: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.
