@@ -127,9 +127,8 @@ class Evaluation:
     ) -> CiReport:
         """Return what a change of the notes does to recall, to contexts, and to what is wrong with them.
 
-        The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
-        read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
-        both count to today.
+        The queries are those of the later revision; the settings are those of each, under the person's own. The global
+        home plays no part, and the ages of both count to today.
         """
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")

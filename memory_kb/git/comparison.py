@@ -18,8 +18,8 @@ class AskedQueries:
     """What is asked of two revisions.
 
     Attributes:
-        queries: those of the later revision, and those that it lost by accident.
-        unasked: the questions that were taken out while others stayed.
+        queries: those of the later revision.
+        unasked: the questions that it does not have any more.
         known: the questions that the earlier revision has; it is asked no others.
         problems: what is to be fixed before anything is asked.
         notices: what else should be known.
@@ -33,30 +33,24 @@ class AskedQueries:
 
 
 def choose_queries(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> AskedQueries:
-    """Return what to ask, so that no query gets lost with its file, or with a line of it that cannot be read.
+    """Return what to ask: the queries of the later revision; those that it does not have any more are named.
 
     Example:
         >>> old = Queries((SavedQuery("a"), SavedQuery("b")))
         >>> choose_queries(old, Queries((SavedQuery("a"),)), "q.yaml").unasked
         ('b',)
-        >>> emptied = choose_queries(old, Queries(()), "q.yaml")
-        >>> [one.question for one in emptied.queries], emptied.problems[0].message
-        (['a', 'b'], 'the saved queries are gone; the 2 that were asked before are asked still')
+        >>> choose_queries(old, Queries(()), "q.yaml").problems[0].message
+        'the saved queries are gone; there were 2'
     """
-    asked = {one.question for one in new.queries}
-    gone = [one for one in old.queries if one.question not in asked]
+    known, asked = ([one.question for one in side.queries] for side in (old, new))
     were_there = {one.message for one in old.problems}
     problems = tuple(one for one in new.problems if one.message not in were_there)
-    is_emptied = bool(old.queries) and not new.queries
-    kept = gone if problems or is_emptied else []
-    if is_emptied and not problems:
-        problems = (
-            Problem(path, 1, f"the saved queries are gone; the {len(gone)} that were asked before are asked still"),
-        )
-    queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
-    notices = () if queries or new.problems else (f"{path} has no queries; recall is not measured",)
-    unasked = () if kept else tuple(one.question for one in gone)
-    return AskedQueries(queries, unasked, frozenset(one.question for one in old.queries), problems, notices)
+    if known and not asked and not problems:
+        problems = (Problem(path, 1, f"the saved queries are gone; there were {len(known)}"),)
+    queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.queries)
+    notices = () if known or asked or new.problems else (f"{path} has no queries; recall is not measured",)
+    unasked = tuple(one for one in known if one not in asked)
+    return AskedQueries(queries, unasked, frozenset(known), problems, notices)
 
 
 _NUMBERS = re.compile(r"\d[\d,]*")
