@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Files, write_files
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import Forgotten
-from memory_kb.learning import duplicates as twins
-from memory_kb.learning.render_entry import Draft
 from memory_kb.model import Location
 
 MakeVault = Callable[[Files], Path]
@@ -51,26 +47,6 @@ def test_what_was_written_another_way_is_the_same(
 def test_another_sentence_is_not(folder: Path, open_kb: Callable[..., KnowledgeBase], again: str) -> None:
     kb = open_kb(folder)
     assert kb.learn(SAID).id != kb.learn(again).id
-
-
-WORDS = st.lists(
-    st.sampled_from(
-        ["use", "retry", "Queue", "mails", "user_name", "don't", "port", "8081", "naïve", "for", "re-run", "x"]
-    ),
-    min_size=1,
-)
-
-
-@given(WORDS)
-def test_asking_for_shared_words_loses_no_twin(folder: Path, home: Path, words: list[str]) -> None:
-    text = " ".join(words)
-    with pytest.MonkeyPatch.context() as patch, KnowledgeBase.open(folder, home, environ={}) as kb:
-        first = kb.learn(text)
-        found = kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
-        assert found is not None
-        assert found.id == first.id
-        patch.setattr(twins, "_shared_words", lambda _: None)
-        assert found == kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
 
 
 TWIN = "---\nid: twin-1\nkind: fact\n---\nThe numbat eats termites at dawn.\n"

@@ -8,19 +8,18 @@ from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft
-from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness, undated
+from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness
 from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
 from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
-from memory_kb.text import has_cjk, jaccard, tokens
+from memory_kb.text import jaccard
 
 #: What an entry is that was taken out of use: it keeps its text from coming back.
 FORGOTTEN = ("retired", "rejected")
 #: The kinds of statements that a newer one may replace.
 _STATED = ("preference", "policy", "fact")
 _CANDIDATES = 60
-_FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -74,26 +73,24 @@ def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None
     """Return up to three live entries, at the same place or a wider one, that contradict or paraphrase a draft."""
     here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []
-    for entry in find_similar(index, draft, here, is_any=True):
+    for entry in find_similar(index, draft, here):
         if entry.id == but or entry.kind == "episode" or entry.is_superseded:
             continue
         text = index.contents(entry)
         alike = jaccard(mine, word_set(text))
         opposed = alike >= CONTRADICTION_FROM and find_opposition(text, draft.text) is not None
         if opposed or alike > CLASH_ABOVE:
-            how = "says the contrary" if opposed else "says nearly the same"
+            how = "says the contrary" if opposed else "is about the same"
             found.append((alike + opposed, Near(how, entry.id, entry.title, entry.path, entry.line)))
     return tuple(near for _, near in sorted(found, key=lambda one: (-one[0], one[1]))[:3])
 
 
-def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
-    """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
-    said = draft.text.strip()
-    query = parse_words(said)
+def find_similar(index: SqliteIndex, draft: Draft, filters: Filters) -> list[StoredEntry]:
+    """Return the entries that share the most words with a draft."""
+    query = parse_words(draft.text.strip())
     if query.is_empty:
         return []
-    expression = (None if is_any else _shared_words(said)) or query.expression
-    found = index.chunks(candidate.key for candidate in index.match(expression, _WEIGHTS, filters, _CANDIDATES))
+    found = index.chunks(candidate.key for candidate in index.match(query.expression, _WEIGHTS, filters, _CANDIDATES))
     places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
     entries = (
         entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id)
@@ -101,28 +98,12 @@ def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: 
     return [entry for entry in entries if (entry.id, entry.path) in places]
 
 
-def _shared_words(text: str) -> str | None:
-    """Return a query that every twin of a short sentence fits; it is answered far faster than one for any of its words.
-
-    Of two texts that are more than 95 % alike each holds all words of the other, where these are 20
-    or fewer. Only plain words are asked for, which every tokenizer takes for words.
-    """
-    words = tokens(text)
-    if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or undated(text) != text:
-        return None
-    plain = sorted(
-        (word for word in words if word.isascii() and word.isalnum() and len(word) >= _LEAST_LETTERS),
-        key=lambda word: (-len(word), word),
-    )
-    return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
-
-
 def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
     """Return the earlier statements at the same place that a new one replaces: same subject, different value."""
     here = _live_at(place)._replace(kinds=_STATED)
     return tuple(
         entry
-        for entry in find_similar(index, draft, here, is_any=True)
+        for entry in find_similar(index, draft, here)
         if entry.metadata
         and not entry.is_in_people_file
         and not entry.is_superseded
