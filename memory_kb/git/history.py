@@ -11,16 +11,6 @@ from memory_kb.text import decode
 
 #: Commits that are looked at.
 MOST_COMMITS = 500
-#: Fields whose change is no news beside others.
-_QUIET = (
-    "reinforcement_count",
-    "last_reinforced",
-    "usage_count",
-    "last_applied",
-    "success_count",
-    "failure_count",
-    "confidence",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +88,7 @@ def describe_change(before: str | None, after: str | None, *, is_moved: bool = F
         return "; ".join([*changes, "text changed"])
     was, now = old[0].metadata, new[0].metadata
     names = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
-    changes += [_say_field(name, was.get(name), now.get(name)) for name in names if name not in _QUIET]
-    if any(name in _QUIET for name in names):
-        counted = was.get("reinforcement_count") or 0, now.get("reinforcement_count") or 0
-        changes.append(f"reinforced {counted[0]} -> {counted[1]}" if counted[0] != counted[1] else "use counted")
+    changes += [_say_field(name, was.get(name), now.get(name)) for name in names]
     if before[old[0].body.start :].strip() != after[new[0].body.start :].strip():
         changes.append("text changed")
     return "; ".join(changes) or "set out differently"
