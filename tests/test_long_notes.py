@@ -12,7 +12,7 @@ from support import entry, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.port import Candidate
-from memory_kb.search.diversity import match_evenly
+from memory_kb.search.candidates import match_evenly
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.search.diversity import mmr_order
+from memory_kb.search.groups import mmr_order
 from memory_kb.text import jaccard, tokens
 
 TOKENS = st.frozensets(st.sampled_from("abcdefgh"), max_size=6)

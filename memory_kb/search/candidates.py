@@ -3,21 +3,25 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
-from memory_kb.search.diversity import MOST_PER_ENTRY, match_evenly
-from memory_kb.search.query import TextQuery, is_long, parse_query, parse_words
+from memory_kb.search.query import MAX_TERMS, TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 from memory_kb.text import has_cjk
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
 CANDIDATES = 60
-#: Sections of one entry that compete where each entry gives one hit.
-SECTIONS_PER_ENTRY = 8
+#: Sections of one entry that compete before others of it, where there are too many; and where each entry gives one hit.
+MOST_PER_ENTRY, SECTIONS_PER_ENTRY = 40, 8
+#: Passages that are looked through for others than those of the longest notes.
+_FARTHEST = 20_000
+#: How much of a long query is read for its rarest words; characters.
+_READ_CHARS = 500
 #: So many sections say the rare words of a query before its other words may be left aside as common ones.
 _ENOUGH = 3 * CANDIDATES
 #: All common words together score at most so many times what the last of the rare words does.
@@ -26,6 +30,9 @@ _MOST_OF_COMMON = 1.5
 _PERSON = frozenset(("i", "me", "my", "we", "our", "us"))
 #: A vault has conversations if so many sections, and such a share of all, say one of these words.
 _LEAST_SPOKEN, _SHARE_SPOKEN = 10, 0.1
+
+
+_T = TypeVar("_T")
 
 
 class Request(NamedTuple):
@@ -88,11 +95,22 @@ def read_query(index: Index, request: Request) -> TextQuery:
     if request.key_terms:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
-        from memory_kb.search.key_terms import find_rare_words
-
-        return find_rare_words(index, request.text)
+        return _find_rare_words(index, request.text)
     query = _add_joined_words(index, _add_pronouns(index, parse_query(request.text))).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
+
+
+def _find_rare_words(index: Index, task: str) -> TextQuery:
+    """Return a query for the rarest words in the beginning of a long text, the rarest first.
+
+    Words that no note has are left out unless there are no others.
+    """
+    query = parse_words(task[:_READ_CHARS], MAX_TERMS * 4)
+    counts = {term: index.frequency(term) for term in query.terms}
+    known = sorted((term for term in query.terms if counts[term]), key=lambda term: counts[term])
+    terms = tuple(known or query.terms)[:MAX_TERMS]
+    pairs = tuple(pair for pair in query.pairs if any(term.strip('"') in pair for term in terms))
+    return query._replace(terms=terms, pairs=pairs, is_cut=False)
 
 
 def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
@@ -137,20 +155,6 @@ def _find(index: Index, request: Request, query: TextQuery, question: VectorQuer
     return Found(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
 
 
-def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:
-    """Return the candidates by their words; where entries are wanted, few passages of each compete."""
-    rare, most = " OR ".join(term for term in query.terms if term not in common), sum(common.values())
-
-    def match(limit: int) -> list[Candidate]:
-        if common:  # a section without a rare word scores at most as much as its common ones can
-            found = index.match(query.expression, WEIGHTS, request.filters, limit, rare)
-            if len(found) == limit and -found[-1].rank > most:
-                return found
-        return index.match(query.expression, WEIGHTS, request.filters, limit)
-
-    return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.by_entry else MOST_PER_ENTRY)
-
-
 def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, float]:
     """Return the words that hardly decide which sections are the best, and the most that each can score.
 
@@ -169,3 +173,46 @@ def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[s
             break
         common[term] = MOST_TIMES * weights[term]
     return common
+
+
+def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:
+    """Return the candidates by their words; where entries are wanted, few passages of each compete."""
+    rare, most = " OR ".join(term for term in query.terms if term not in common), sum(common.values())
+
+    def match(limit: int) -> list[Candidate]:
+        if common:  # a section without a rare word scores at most as much as its common ones can
+            found = index.match(query.expression, WEIGHTS, request.filters, limit, rare)
+            if len(found) == limit and -found[-1].rank > most:
+                return found
+        return index.match(query.expression, WEIGHTS, request.filters, limit)
+
+    return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.by_entry else MOST_PER_ENTRY)
+
+
+def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = MOST_PER_ENTRY) -> list[Candidate]:
+    """Return the best candidates, of no entry more than a crowd while there are others.
+
+    Args:
+        match: gives the best of all, as many as it is asked for.
+        limit: the most to return; all are returned where there are no more.
+        crowd: what one entry may have.
+    """
+    wanted = limit
+    found = match(wanted)
+    while True:
+        first, rest = part_by_entry(found, crowd, lambda one: one.key - one.part)
+        if len(found) < wanted or len(first) >= limit or wanted >= _FARTHEST:
+            return [*first, *rest][:limit]
+        wanted = min(wanted * 10, _FARTHEST)
+        found = match(wanted)
+
+
+def part_by_entry(found: Sequence[_T], crowd: int, entry_of: Callable[[_T], Hashable]) -> tuple[list[_T], list[_T]]:
+    """Return the first few of every entry, and the others, both in their order."""
+    counts = Counter[Hashable]()
+    parted: tuple[list[_T], list[_T]] = [], []
+    for one in found:
+        entry = entry_of(one)
+        counts[entry] += 1
+        parted[counts[entry] > crowd].append(one)
+    return parted

@@ -1,7 +1,6 @@
 """Run a search from query to hits, with an explanation of each."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -10,9 +9,17 @@ from typing import NamedTuple
 from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
-from memory_kb.search.diversity import mmr_order, spread
-from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
-from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
+from memory_kb.search.groups import (
+    Group,
+    count_fitting,
+    diversify,
+    fold,
+    make_group,
+    spread,
+    unite_copies,
+    without_copies,
+)
+from memory_kb.search.passages import Passage, Said, WordFinder, find_passages, score_entries
 from memory_kb.search.scoring import (
     ENTRY_WEIGHT,
     MOST_TIMES,
@@ -32,15 +39,13 @@ from memory_kb.search.scoring import (
     weigh,
 )
 from memory_kb.settings import Ranking
-from memory_kb.text import load_json, tokens
+from memory_kb.text import load_json
 
 #: Words find little where the best passage says less of the query than this.
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
 #: Sections that are cut into passages, the best by their own words and meaning.
 SECTIONS = 24
-#: Groups that compete for variety; what comes after them follows by score.
-DIVERSE = 30
 
 
 def retrieve(
@@ -72,8 +77,8 @@ class SearchTrace(NamedTuple):
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
     those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and
-    `ordered` the groups after the reranking. `named` has the query's words that each of the first sections says, and
-    those that it lacks. `coverage` is about the share of the query, by the rarity of its words, that the best passage
+    `ordered` the groups after the reranking. `finder` finds the query's words, and `said` are those that each of the
+    first sections says. `coverage` is about the share of the query, by the rarity of its words, that the best passage
     says.
     """
 
@@ -86,7 +91,8 @@ class SearchTrace(NamedTuple):
     groups: list[Group]
     ordered: list[Group]
     coverage: float
-    named: Mapping[int, tuple[list[str], list[str]]]
+    finder: WordFinder | None
+    said: Mapping[int, Said]
 
 
 def trace_search(
@@ -120,8 +126,7 @@ def trace_search(
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / full_score if full_score else 0.0
-    named = {key: finder.name_terms(words) for key, words in said.items()} if finder and request.explain else {}
-    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, named)
+    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, finder, said)
 
 
 def _trust_nearness(found: Found, texts: Mapping[int, TextScore], full_score: float) -> float:
@@ -240,8 +245,7 @@ def _rank_beyond_candidates(
         more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
         relevance |= {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
     chunks = index.chunks(one.key for one in relevance)
-    finder = WordFinder(index, found.query, found.weights) if found.query else None
-    passages = find_passages(finder, chunks, finder.read(chunks) if finder else {})
+    passages = find_passages(trace.finder, chunks, trace.finder.read(chunks) if trace.finder else {})
     # The last of each section, the best one, is kept.
     best_passage = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     scored = []
@@ -250,33 +254,6 @@ def _rank_beyond_candidates(
         scored.append(Scored(one, best_passage[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
     shown = _without_shadowed(index, scored, chunks, request.filters)
     return without_copies((make_group(item, chunks[item.candidate.key]) for item in shown), trace.groups)
-
-
-def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
-    """Return at least `limit` groups, if there are, with near repetitions moved back.
-
-    Those past the first `DIVERSE` stay in place.
-    """
-    head, tail = groups[:DIVERSE], groups[DIVERSE:]
-    scores = [group.best.score for group in head]
-    if not any(scores):  # retired entries, say: what is left is how well they fit
-        scores = [group.best.relevance for group in head]
-    words_of = functools.cache(lambda place: tokens(head[place].text))
-    order = mmr_order(scores, words_of, mmr_lambda, limit)
-    return [head[number] for number in order] + list(tail)
-
-
-def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
-    """Return how many leading groups have texts that fit a budget together.
-
-    The first that does not ends the list; 0 is no budget.
-    """
-    spent = 0
-    for place, group in enumerate(groups if max_chars > 0 else ()):
-        spent += len(group.text)
-        if spent > max_chars:
-            return place
-    return len(groups)
 
 
 def _make_hit(
@@ -364,9 +341,9 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
 def _explain_words(trace: SearchTrace, key: int) -> list[str]:
     """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
     query = trace.found.query
-    if query is None or key not in trace.named:
+    if query is None or trace.finder is None or key not in trace.said:
         return []
-    said, lacking = trace.named[key]
+    said, lacking = trace.finder.name_terms(trace.said[key])
     parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
     named = {name: ", ".join(term.strip('" *') for term in terms) for name, terms in parts.items() if terms}
     return ["; ".join(f"{name} {terms}" for name, terms in named.items())]

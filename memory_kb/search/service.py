@@ -98,23 +98,44 @@ class Searching:
 
         return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, max_chars))
 
-    def _search_team(
-        self, request: Request, vaults: Sequence[str], *, sync: bool, progress: Progress | None
+    def search_vault(
+        self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None
     ) -> SearchResult:
-        """Search vaults of the team's index, or this one on its own where the server does not answer."""
-        from memory_kb.index.team import ALL, Unreachable
+        """Update the index, embed the query, and search this vault without agents' own memories."""
+        pending, degraded = self._index.refresh(progress) if sync else (None, ())
+        if not sync and index.generation == 0:
+            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+        elif not sync and index.is_partial:
+            degraded = ("the first indexing has not ended yet; some notes are not searched",)
+        request, unnamed = self.name_key_terms(request)
+        if request.filters.file == NOWHERE:
+            unnamed += ("the file is outside the project, and no applies_to covers it",)
+        if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
+            unnamed += (f"there is no job {request.filters.job!r}",)
+        asked = self.embed_query(index, request)
+        with index.snapshot():
+            result = self._rank(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
+        return result._replace(freshness=result.freshness._replace(pending=pending))
 
-        team = self._index.team
-        try:
-            degraded: tuple[str, ...] = ()
-            if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
-                degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
-            with team.opened(vaults) as (index, notes):
-                result = self._rank(index, request, self._embed_for_team(index, request), (*degraded, *notes))
-                return result._replace(hits=tuple(map(_name_vault, result.hits)))
-        except Unreachable as exc:
-            result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
-            return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
+    def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
+        """Let a language model name the key terms of a long query, where one was asked for.
+
+        A command takes seconds to start, so no search waits for one.
+        """
+        if self._vault.settings.llm.provider in ("none", "offline", "command"):
+            return request, ()
+        from memory_kb.search.key_terms import name_key_terms
+
+        return name_key_terms(request, self._vault, self._models)
+
+    def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
+        """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
+        from memory_kb.search.query import parse_query
+
+        if request.mode == "text" or not parse_query(request.text).terms:
+            return NOT_EMBEDDED
+        asked = self._index.vector_search.embed_query(index, request.text) if self._index.may_embed else NOT_EMBEDDED
+        return _without_embedder(request) if asked == NOT_EMBEDDED else asked
 
     def _rank(
         self, index: SqliteIndex | PostgresIndex, request: Request, asked: EmbeddedQuery, degraded: tuple[str, ...]
@@ -134,6 +155,36 @@ class Searching:
         mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
         return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
 
+    def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
+        """Return what agents remember by themselves about a request."""
+        host = self._open_agent_memory()
+        return host.search(request, only_ungiven=only_ungiven) if host else ()
+
+    def _open_agent_memory(self) -> HostMemory | None:
+        from memory_kb.search.agent_memory import HostMemory, is_on
+
+        if self._host is None and is_on(self._vault):
+            self._host = HostMemory(self._vault)
+        return self._host
+
+    def _search_team(
+        self, request: Request, vaults: Sequence[str], *, sync: bool, progress: Progress | None
+    ) -> SearchResult:
+        """Search vaults of the team's index, or this one on its own where the server does not answer."""
+        from memory_kb.index.team import ALL, Unreachable
+
+        team = self._index.team
+        try:
+            degraded: tuple[str, ...] = ()
+            if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
+                degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
+            with team.opened(vaults) as (index, notes):
+                result = self._rank(index, request, self._embed_for_team(index, request), (*degraded, *notes))
+                return result._replace(hits=tuple(map(_name_vault, result.hits)))
+        except Unreachable as exc:
+            result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
+            return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
+
     def _embed_for_team(self, index: PostgresIndex, request: Request) -> EmbeddedQuery:
         """Return the query with its cosines in a team's index, or `NOT_EMBEDDED` where the search uses words only."""
         from memory_kb.errors import ProviderFailed, explain_failure
@@ -149,11 +200,6 @@ class Searching:
             return _without_embedder(request)
         table, reasons = index.compare(asked, request.filters)
         return EmbeddedQuery(VectorQuery(asked[1], table) if table else None, reasons)
-
-    def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
-        """Return what agents remember by themselves about a request."""
-        host = self._open_agent_memory()
-        return host.search(request, only_ungiven=only_ungiven) if host else ()
 
     def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
         """Return an entry with its source text, also one of an agent's own memory.
@@ -187,66 +233,6 @@ class Searching:
             if host and (found := host.show(wanted)):
                 return found
             raise
-
-    def _open_agent_memory(self) -> HostMemory | None:
-        from memory_kb.search.agent_memory import HostMemory, is_on
-
-        if self._host is None and is_on(self._vault):
-            self._host = HostMemory(self._vault)
-        return self._host
-
-    def search_vault(
-        self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None
-    ) -> SearchResult:
-        """Update the index, embed the query, and search this vault without agents' own memories."""
-        pending, degraded = self._index.refresh(progress) if sync else (None, ())
-        if not sync and index.generation == 0:
-            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
-        elif not sync and index.is_partial:
-            degraded = ("the first indexing has not ended yet; some notes are not searched",)
-        request, unnamed = self.name_key_terms(request)
-        if request.filters.file == NOWHERE:
-            unnamed += ("the file is outside the project, and no applies_to covers it",)
-        if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
-            unnamed += (f"there is no job {request.filters.job!r}",)
-        asked = self.embed_query(index, request)
-        with index.snapshot():
-            result = self._rank(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
-        return result._replace(freshness=result.freshness._replace(pending=pending))
-
-    def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
-        """Let a language model name the key terms of a long query, where one was asked for.
-
-        A command takes seconds to start, so no search waits for one.
-        """
-        if self._vault.settings.llm.provider in ("none", "offline", "command"):
-            return request, ()
-        from memory_kb.errors import ProviderFailed, explain_failure
-        from memory_kb.providers.spending import Memo
-        from memory_kb.search.key_terms import ask_terms, make_prompt
-        from memory_kb.search.query import is_long
-
-        if not is_long(request.text):
-            return request, ()
-        memo = Memo(self._vault.machine / "answers" / "terms.json")
-        asked = f"{self._vault.settings.llm.provider} {self._vault.settings.llm.model} {make_prompt(request.text)}"
-        try:
-            terms = memo.recall(asked)
-            if terms is None and (llm := self._models.llm) is not None:
-                terms = ask_terms(llm, request.text)
-                memo.keep(asked, terms)
-            return request._replace(key_terms=terms or ()), ()
-        except ProviderFailed as exc:
-            return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
-
-    def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
-        """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
-        from memory_kb.search.query import parse_query
-
-        if request.mode == "text" or not parse_query(request.text).terms:
-            return NOT_EMBEDDED
-        asked = self._index.vector_search.embed_query(index, request.text) if self._index.may_embed else NOT_EMBEDDED
-        return _without_embedder(request) if asked == NOT_EMBEDDED else asked
 
     def why_not(
         self,

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, VectorQuery
 from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
 from memory_kb.search.candidates import CANDIDATES, Request
+from memory_kb.search.groups import count_fitting, diversify
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import SECTIONS, SearchTrace, count_fitting, diversify, explain_prominence, trace_search
+from memory_kb.search.search import SECTIONS, SearchTrace, explain_prominence, trace_search
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
