@@ -176,7 +176,7 @@ def _serve(listening: socket.socket, serves: bool) -> None:
 
 def _warm_up() -> None:
     """Run commands that need what most commands need, so that it is there in all that follow."""
-    from memory_kb.cli.entry_point import run
+    from memory_kb.cli import run
 
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w", encoding="utf-8") as nothing:

@@ -13,7 +13,7 @@ from unittest import mock
 
 from conftest import REPOSITORY, Files, clean_environment, write_files
 
-from memory_kb.cli.entry_point import run
+from memory_kb.cli import run
 
 
 class Clone:

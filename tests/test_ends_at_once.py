@@ -73,7 +73,7 @@ def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:
 def test_a_conflict_is_reported_with_what_to_do(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from memory_kb.cli.entry_point import run
+    from memory_kb.cli import run
 
     def stopped(*_: object, **__: object) -> StageReport:
         conflict = Conflict("memory/.current-stage", None, "Begins.", "memory/.current-stage is there already")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ending import ONE, make, open_at
 
-from memory_kb.cli.entry_point import run as run_command
+from memory_kb.cli import run as run_command
 from memory_kb.errors import ProviderFailed, VaultBusy
 from memory_kb.store.files import Staged
 

@@ -90,7 +90,7 @@ def test_what_is_not_needed_is_not_loaded(
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     code = (
         f"import os, sys; os.environ.update(MEMORY_KB_MODELS={str(tmp_path)!r}, HOME={str(tmp_path)!r})\n"
-        "from memory_kb.cli.entry_point import run\n"
+        "from memory_kb.cli import run\n"
         f"for provider, *words in {calls!r}:\n"
         "    os.environ['MEMORY_KB_EMBEDDINGS_PROVIDER'] = provider\n"
         f"    code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, *words])\n"

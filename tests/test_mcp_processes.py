@@ -211,7 +211,7 @@ def test_elsewhere_takes_a_token_and_places_are_read_or_refused(project: Path, h
 
 
 def test_without_the_sdk_it_says_what_to_install(project: Path, home: Path) -> None:
-    code = f"import sys; sys.modules['mcp'] = None; from memory_kb.cli.entry_point import run; sys.exit(run(['--vault', {str(project)!r}, 'mcp']))"
+    code = f"import sys; sys.modules['mcp'] = None; from memory_kb.cli import run; sys.exit(run(['--vault', {str(project)!r}, 'mcp']))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=REPOSITORY,

@@ -36,7 +36,7 @@ def refuse(*_, **__):
     raise PermissionError(1, "Operation not permitted")
 
 os.link = refuse
-from memory_kb.cli.entry_point import run
+from memory_kb.cli import run
 sys.exit(run(sys.argv[1:]))
 """
 

@@ -10,9 +10,18 @@ import click
 
 from memory_kb.cli.app import Family, cli, flag, option, shared_options, verb
 from memory_kb.cli.options import dry_run_option, need_extra, place_options, vaults_option
-from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_listing, print_text, say
+from memory_kb.cli.output import (
+    FINDINGS,
+    Options,
+    Progress,
+    one_line,
+    pick,
+    print_findings,
+    print_listing,
+    print_text,
+    say,
+)
 from memory_kb.cli.print_runs import finish_run, print_preview
-from memory_kb.cli.styles import one_line
 from memory_kb.text import counted
 
 if TYPE_CHECKING:

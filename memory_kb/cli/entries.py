@@ -17,9 +17,8 @@ from memory_kb.cli.options import (
     tag_option,
     text_argument,
 )
-from memory_kb.cli.output import Options, pick, say
+from memory_kb.cli.output import Options, format_id, one_line, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
-from memory_kb.cli.styles import format_id, one_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES

@@ -9,9 +9,20 @@ import click
 
 from memory_kb.cli.app import Family, flag, option, together, verb
 from memory_kb.cli.options import Day, allow_secret_option, dry_run_option, job_options, tag_option, text_argument
-from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_listing, print_problems, say
+from memory_kb.cli.output import (
+    CONFLICT,
+    Options,
+    clean,
+    format_id,
+    one_line,
+    pick,
+    print_json,
+    print_listing,
+    print_problems,
+    say,
+    style,
+)
 from memory_kb.cli.print_runs import end_run, finish_entry, finish_run, print_preview, run_as_json
-from memory_kb.cli.styles import clean, format_id, one_line, style
 from memory_kb.episodes.diary_text import EpisodeResult
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem

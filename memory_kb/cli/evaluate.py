@@ -13,6 +13,8 @@ from memory_kb.cli.output import (
     Options,
     Progress,
     as_plain,
+    clean,
+    one_line,
     pick,
     print_json,
     print_notes,
@@ -20,8 +22,8 @@ from memory_kb.cli.output import (
     print_rows,
     print_text,
     say,
+    style,
 )
-from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UnreadableInput
 
 if TYPE_CHECKING:

@@ -8,8 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import Options, Progress, as_plain, echo, print_json, print_notes, print_problems, say
-from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, use_colour, wrap
+from memory_kb.cli.output import (
+    Options,
+    Progress,
+    as_plain,
+    clean,
+    dim_id,
+    echo,
+    format_place,
+    one_line,
+    print_json,
+    print_notes,
+    print_problems,
+    say,
+    style,
+    use_colour,
+    wrap,
+)
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
 
 if TYPE_CHECKING:

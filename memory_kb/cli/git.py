@@ -12,14 +12,16 @@ from memory_kb.cli.output import (
     CONFLICT,
     Options,
     as_plain,
+    clean,
+    one_line,
     pick,
     print_listing,
     print_notes,
     print_text,
     say,
+    style,
 )
 from memory_kb.cli.print_runs import finish_run, run_as_json
-from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UsageError
 from memory_kb.reports import RunReport, RunView
 

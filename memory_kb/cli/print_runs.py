@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import CONFLICT, Options, as_plain, echo, pick, print_json, say
-from memory_kb.cli.styles import clean, one_line, style
+from memory_kb.cli.output import CONFLICT, Options, as_plain, clean, echo, one_line, pick, print_json, say, style
 from memory_kb.text import counted
 
 if TYPE_CHECKING:

@@ -9,9 +9,21 @@ import click
 
 from memory_kb.cli.app import Family, option, verb
 from memory_kb.cli.options import allow_secret_option, dry_run_option
-from memory_kb.cli.output import Options, as_plain, pick, print_table, say
+from memory_kb.cli.output import (
+    Options,
+    as_plain,
+    clean,
+    dim_id,
+    format_id,
+    format_place,
+    one_line,
+    pick,
+    print_table,
+    say,
+    style,
+    wrap,
+)
 from memory_kb.cli.print_runs import finish_run, print_preview, run_as_json
-from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style, wrap
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport

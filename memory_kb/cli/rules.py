@@ -10,10 +10,9 @@ import click
 
 from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import dry_run_option, hide_options, place_options
-from memory_kb.cli.output import Options, pick, print_problems, say
+from memory_kb.cli.output import Options, clean, dim_id, format_place, one_line, pick, print_problems, say, style, wrap
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb
-from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, wrap
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted

@@ -15,6 +15,10 @@ from memory_kb.cli.options import Day, limit_option, vaults_option
 from memory_kb.cli.output import (
     Options,
     as_plain,
+    clean,
+    format_id,
+    format_place,
+    one_line,
     pick,
     print_entry_line,
     print_json,
@@ -23,8 +27,8 @@ from memory_kb.cli.output import (
     print_table,
     print_text,
     say,
+    style,
 )
-from memory_kb.cli.styles import clean, format_id, format_place, one_line, style
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 

@@ -12,9 +12,21 @@ import click
 
 from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import dry_run_option, limit_option, text_argument
-from memory_kb.cli.output import Options, as_plain, pick, print_json, print_listing, print_notes, print_problems, say
+from memory_kb.cli.output import (
+    Options,
+    as_plain,
+    clean,
+    format_place,
+    one_line,
+    pick,
+    print_json,
+    print_listing,
+    print_notes,
+    print_problems,
+    say,
+    style,
+)
 from memory_kb.cli.print_runs import exit_code, print_failures, print_steps
-from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten

@@ -17,10 +17,21 @@ from memory_kb.cli.options import (
     tag_option,
     text_argument,
 )
-from memory_kb.cli.output import CONFLICT, Options, as_plain, pick, print_listing, print_notes, print_problems, say
+from memory_kb.cli.output import (
+    CONFLICT,
+    Options,
+    as_plain,
+    clean,
+    format_id,
+    one_line,
+    pick,
+    print_listing,
+    print_notes,
+    print_problems,
+    say,
+)
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb
-from memory_kb.cli.styles import clean, format_id, one_line
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES, Problem
 from memory_kb.text import shorten

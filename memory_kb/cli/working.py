@@ -11,9 +11,19 @@ import click
 
 from memory_kb.cli.app import Family, option, together, verb
 from memory_kb.cli.options import allow_secret_option, dry_run_option
-from memory_kb.cli.output import Options, pick, print_json, print_listing, print_text, say
+from memory_kb.cli.output import (
+    Options,
+    clean,
+    format_place,
+    one_line,
+    pick,
+    print_json,
+    print_listing,
+    print_text,
+    say,
+    style,
+)
 from memory_kb.cli.print_runs import finish_run
-from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
