@@ -31,7 +31,7 @@ def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None
     assert said["link"]["range"] == {"start": {"line": 5, "character": 7}, "end": {"line": 5, "character": 18}}
     assert said["secret"]["range"]["start"]["line"] == 6 and said["secret"]["severity"] == 1
     assert "memory/learnings/redis.md:6" in said["id"]["message"]
-    assert said["id"]["range"] == {"start": {"line": 1, "character": 4}, "end": {"line": 1, "character": 15}}
+    assert said["id"]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 15}}
     editor.type(uri, "---\nid: fine\nkind: fact\n---\n[[Redis cache]] is there.\n", 4)
     assert editor.diagnostics(uri, 4) == []
 

@@ -11,7 +11,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.index.doctor import is_file
 from memory_kb.index.editor_catalog import make_part, read_unsaved
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
-from memory_kb.index.note_findings import Remark, claim_span, field_span, line_span, link_span, say_dead, say_double
+from memory_kb.index.note_findings import Remark, find_claim, find_line, line_span, say_dead, say_double
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
@@ -52,13 +52,13 @@ class DraftCheck:
         for entry, memory in zip(self._document.entries, self._memories, strict=False):
             for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():
                 complained.add(one.message)
-                yield Remark(field_span(self._text, entry, one.field), "field", "warning", one.message, one.field)
+                yield self._remark(entry, f"\n{one.field}:", "field", one.message, one.field)
             yield from self._check_links(entry)
             yield from self._check_secrets(entry)
             if entry.has_own_id:
                 for place in self._find_others(memory)[:1]:
                     said = say_double(entry.id, place)
-                    yield Remark(field_span(self._text, entry, "id"), "id", "warning", said, entry.id)
+                    yield self._remark(entry, "\nid:", "id", said, entry.id)
             if memory.is_live and memory.is_ours:
                 yield from self._check_text(entry, memory)
         yield from (
@@ -67,13 +67,17 @@ class DraftCheck:
             if problem.message not in complained
         )
 
+    def _remark(self, entry: Entry, words: str, code: str, message: str, about: str) -> Remark:
+        """Return a warning at the line of an entry's frontmatter that has some words."""
+        return Remark(line_span(self._text, find_line(self._text, entry, words)), code, "warning", message, about)
+
     def _check_links(self, entry: Entry) -> Iterator[Remark]:
         listed = entry.metadata.get("links")
         for link in listed if isinstance(listed, list) else ():
             to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
             if to is not None and not self._leads(to):
                 said = say_dead(f"{link.get('relation') or 'related_to'} link", to)
-                yield Remark(link_span(self._text, entry, to), "link", "warning", said, to)
+                yield self._remark(entry, to, "link", said, to)
         for name, place in find_pictures(self._text, entry.body.start, entry.body.end):
             if not self._has_file(name):
                 yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
@@ -146,7 +150,8 @@ class DraftCheck:
         if not memory.metadata.keys().isdisjoint(("cites", "valid_until")):
             verdict = assess(memory, project_files(self._vault, 5.0), self._vault.today())
             for message in complain(memory, verdict):
-                yield Remark(claim_span(self._text, entry, message), "claim", "warning", message)
+                place = line_span(self._text, find_claim(self._text, entry, message))
+                yield Remark(place, "claim", "warning", message)
 
     def _head_span(self, entry: Entry) -> Span:
         """Return the first line of an entry's text, or of the entry."""

@@ -9,7 +9,7 @@ import json
 import os
 import posixpath
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
@@ -24,14 +24,14 @@ from memory_kb.index.lint_cache import (
     Node,
     VaultFindings,
 )
-from memory_kb.index.note_findings import field_span, link_span, say_dead, say_double
+from memory_kb.index.note_findings import find_line, say_dead, say_double
 from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import find_hidden, read_as_indexed, read_note_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
-from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
+from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries
 from memory_kb.store.walk import walk
@@ -182,7 +182,7 @@ class _Check:
         for key, entry in enumerate(self._entries):
             for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
-                    line = self._line_of(entry, functools.partial(link_span, value=target))
+                    line = self._line_of(entry, target)
                     yield Problem(entry.path, line, say_dead(f"{relation} link", target))
             if own := self._by_file.get(entry.path):
                 yield from self._check_links(key, own.links.get(entry.id, ()))
@@ -198,7 +198,7 @@ class _Check:
             earlier = first.setdefault(key, entry)
             if earlier is not entry:
                 said = say_double(entry.id, f"{earlier.path}:{earlier.line}")
-                line = self._line_of(entry, functools.partial(field_span, field="id"))
+                line = self._line_of(entry, "\nid:")
                 yield Problem(entry.path, line, said)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
@@ -231,11 +231,11 @@ class _Check:
             elif link.anchor and found.path in self._by_file and not self._has(found.path, link.anchor):
                 yield Problem(entry.path, link.line, say_missing(target, link.anchor, link.kind))
 
-    def _line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
-        """Return the line in the file of the place that `find` returns for an entry, else of the entry's first line."""
+    def _line_of(self, entry: StoredEntry, words: str) -> int:
+        """Return the line in the file of some words in the frontmatter of an entry, else of the entry's first line."""
         text, entries = self._parse(entry.path)
         found = [one for one in entries if one.id == entry.id and one.line <= entry.line]
-        return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
+        return find_line(text, found[-1], words) if found else entry.line
 
     def _parse_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
         text = _read_text(self._vault, path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Entry, Span
 
 
@@ -59,42 +58,24 @@ def line_span(text: str, line: int) -> Span:
     return Span(start + lead, start + max(lead, len(words.rstrip())))
 
 
-def field_span(text: str, entry: Entry, field: str) -> Span:
-    """Return where the value of a field is, or the first line of the entry.
+def find_line(text: str, entry: Entry, *words: str) -> int:
+    """Return the line, counted from 1, of the first of some words in an entry's frontmatter, else of the entry.
 
     Example:
         >>> from memory_kb.markdown.document import parse_document
-        >>> note = "---\\nid: x\\nkind: oops # why\\n---\\nText.\\n"
-        >>> span = field_span(note, parse_document(note, "a.md").entries[0], "kind")
-        >>> note[span.start : span.end]
-        'oops'
+        >>> note = "---\\nid: x\\nkind: oops\\n---\\nText.\\n"
+        >>> entry = parse_document(note, "a.md").entries[0]
+        >>> find_line(note, entry, "\\nkind:"), find_line(note, entry, "nowhere")
+        (3, 1)
     """
-    if not entry.has_frontmatter:
-        return line_span(text, entry.line)
-    block = yaml_span(text, entry)
-    found = re.compile(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:[ \t]*", re.MULTILINE).search(
-        text, block.start, block.end
-    )
-    if found is None:
-        return line_span(text, entry.line)
-    end = text.find("\n", found.end())
-    value = re.sub(r"\s+#.*", "", text[found.end() : block.end if end < 0 else min(end, block.end)]).rstrip()
-    return Span(found.end(), found.end() + len(value)) if value else Span(found.start(), found.end())
+    places = (text.find(one, entry.span.start, entry.body.start) for one in words)
+    place = next((one for one in places if one >= 0), None)
+    return entry.line if place is None else text.count("\n", 0, place + 1) + 1
 
 
-def link_span(text: str, entry: Entry, value: str) -> Span:
-    """Return where the target of a link is in the frontmatter, or the field of the links."""
-    if not entry.has_frontmatter:
-        return line_span(text, entry.line)
-    block = yaml_span(text, entry)
-    found = re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])").search(text, block.start, block.end)
-    return Span(*found.span()) if found else field_span(text, entry, "links")
-
-
-def claim_span(text: str, entry: Entry, message: str) -> Span:
-    """Return the place of a claim that has a finding."""
+def find_claim(text: str, entry: Entry, message: str) -> int:
+    """Return the line of a claim that has a finding."""
     named = re.match(r"cites ([^,]+)", message)
-    if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
-        start = text.find(named[1], entry.span.start, entry.body.start)
-        return Span(start, start + len(named[1]))
-    return field_span(text, entry, "valid_until" if "valid" in message else "cites")
+    return find_line(
+        text, entry, *((named[1],) if named else ()), "\nvalid_until:" if "valid" in message else "\ncites:"
+    )

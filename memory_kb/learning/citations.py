@@ -440,15 +440,14 @@ class Citations:
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
-        from memory_kb.index.note_findings import claim_span
+        from memory_kb.index.note_findings import find_claim
         from memory_kb.markdown.splice import find_entry
 
         try:
             text = self._writer.read(memory.path).text
-            place = claim_span(text, find_entry(text, memory.path, memory.id), message).start
+            return find_claim(text, find_entry(text, memory.path, memory.id), message)
         except (MemoryKBError, OSError):
             return memory.line
-        return text.count("\n", 0, place) + 1
 
     def _claiming(self, *fields: str) -> list[Memory]:
         return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
