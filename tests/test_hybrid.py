@@ -73,8 +73,9 @@ def test_a_word_that_only_one_note_has_is_found_whatever_the_vectors_say(open_wi
     notes = FILLER | {"name.md": "Ticket QX-9981 is about gardens, rivers and mountains."}
     kb = open_with(notes)
     store = kb.index.index.vectors
-    (vector_file,) = store.vector_files()
-    table = store.table(vector_file.space)
+    held = store.held
+    assert held
+    table = store.table(held.space)
     assert table is not None
     places = [int(place) for place in np.argsort(-(table.rows @ np.array(fake.vector("QX-9981"), np.float32)))[:1]]
     hits = kb.search("QX-9981").hits

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """Update the index from the files. Searches do this by themselves.
 
-    With an embedding provider, vectors are made too, for what has none yet. They are kept as they come: Ctrl-C loses
-    nothing, and nothing is paid for twice.
+    With an embedding provider, vectors are made too, for what has none yet. They are kept as they come: after Ctrl-C
+    the next run makes the rest.
 
     \b
     memory-kb index --dry-run

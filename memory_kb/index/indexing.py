@@ -166,7 +166,7 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
         is_clean = vault_index.use(lambda index: index.scrub())
     vault_index.sync()
     with vault_index.writing():
-        vault_index.use(_renew_vectors)
+        vault_index.use(lambda index: index.vectors.renew())
     left = () if is_clean else (f"another process still reads {DATABASE}; end it and purge again",)
     if not (vault.machine / SESSIONS).exists():
         return left
@@ -189,10 +189,3 @@ def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> Non
     vault_index.sync()
     with vault_index.writing():
         vault_index.use(drop)
-
-
-def _renew_vectors(index: SqliteIndex) -> None:
-    """Write the vector files anew from the cache, without the rows of what is gone."""
-    for vector_file in index.vectors.vector_files():
-        index.vectors.drop(vector_file.space)
-        index.vectors.attach(vector_file.space)

@@ -177,9 +177,9 @@ def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
 
 
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
-    for vector_file in index.vectors.vector_files():
-        missing = len(index.vectors.missing(vector_file.space))
-        yield VectorCount(*vector_file.space, index.measure()[0] - missing, missing)
+    if held := index.vectors.held:
+        missing = len(index.vectors.missing(held.space))
+        yield VectorCount(*held.space, index.measure()[0] - missing, missing)
 
 
 class Listing:

@@ -49,9 +49,9 @@ def find_extension(connection: Connection) -> str | None:
 
 
 def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
-    """Return the space in which a machine's index has the most vectors, and how many."""
-    found = max(local.vectors.vector_files(), key=lambda one: one.rows, default=None)
-    return (found.space, found.rows) if found and found.rows else None
+    """Return the space of the vectors of a machine's index, and how many there are."""
+    held = local.vectors.held
+    return (held.space, held.rows) if held and held.rows else None
 
 
 def fill(

@@ -15,7 +15,7 @@ _META = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid,
-                            -- rowids_used, made_here, and a `passage vectors ...` key for every space of vectors
+                            -- rowids_used, made_here, and `passage vectors`, the file of vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 """

@@ -212,7 +212,8 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_META = "passage vectors "
+#: What the keys of the vector file in the database begin with; earlier programs had one for each model.
+_META = "passage vectors"
 #: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
 _MOST_DEAD = 1_000
 #: Chunks whose vectors are looked up at a time.
@@ -237,7 +238,7 @@ class _Coverage(NamedTuple):
 
 
 class VectorStore:
-    """The vectors of one index, in files in a folder of their own.
+    """The vectors of one index, of one embedding model at a time, in a file in a folder of their own.
 
     Whoever calls a method that writes holds the index lock.
     """
@@ -246,24 +247,21 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._covered: dict[VectorSpace, _Coverage] = {}
+        self._covered: _Coverage | None = None
 
-    def vector_files(self) -> list[VectorFile]:
-        """Return the vector files."""
-        rows = self._connection.execute(
-            "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
-        )
+    @property
+    def held(self) -> VectorFile | None:
+        """The vector file, whatever model it is of."""
+        rows = self._connection.execute("SELECT value FROM meta WHERE key LIKE ?", (f"{_META}%",))
         found = (json.loads(value) for (value,) in rows)
-        return [VectorFile(VectorSpace(*space), file, count) for space, file, count, *_ in found]
+        files = (VectorFile(VectorSpace(*space), file, count) for space, file, count, *_ in found)
+        return max(files, key=lambda one: one.rows, default=None)
 
     def vector_file(self, space: VectorSpace) -> VectorFile | None:
-        """Return the file of a space; one of unknown dimension fits any."""
-        fitting = (
-            one
-            for one in self.vector_files()
-            if one.space[:2] == space[:2] and space.dimension in (0, one.space.dimension)
-        )
-        return max(fitting, key=lambda one: one.rows, default=None)
+        """Return the vector file if it is of a space; one of unknown dimension fits any."""
+        held = self.held
+        is_fitting = held and held.space[:2] == space[:2] and space.dimension in (0, held.space.dimension)
+        return held if is_fitting else None
 
     def table(self, space: VectorSpace) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
@@ -311,29 +309,24 @@ class VectorStore:
         rows = np.frombuffer(b"".join(vectors[one.hash] for one in found), "<f4").reshape(-1, space.dimension)
         return self._add(vector_file, np.array([one.key for one in found], np.int64), rows)
 
-    def drop(self, space: VectorSpace) -> None:
-        """Forget a space's file; its cached vectors stay."""
-        with transaction(self._connection):
-            self._connection.execute("DELETE FROM meta WHERE key = ?", (_meta_key(space),))
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Delete files that no space uses any more."""
-        used = {vector_file.file for vector_file in self.vector_files()}
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self._folder):
-                if name.rpartition(".")[0] not in used:
-                    with contextlib.suppress(OSError):  # still mapped by somebody, on Windows
-                        (self._folder / name).unlink()
+    def renew(self) -> None:
+        """Write the vector file anew from the cache, without the rows of what is gone."""
+        if held := self.held:
+            self._record(VectorFile(held.space, _new_name(), 0))
+            self.attach(held.space)
 
     def _record(self, vector_file: VectorFile) -> None:
-        if vector_file in self.vector_files():
+        """Make a file the vector file, and delete what was in its place."""
+        if vector_file == self.held:
             return
-        # Earlier versions read two more numbers; 0 is true of every file.
-        row = (_meta_key(vector_file.space), json.dumps([*vector_file, 0, 0]))
         with transaction(self._connection):
-            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", row)
-        self._sweep()
+            self._connection.execute("DELETE FROM meta WHERE key LIKE ?", (f"{_META}%",))
+            self._connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (_META, json.dumps(vector_file)))
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self._folder):
+                if name.rpartition(".")[0] != vector_file.file:
+                    with contextlib.suppress(OSError):  # still mapped by somebody, on Windows
+                        (self._folder / name).unlink()
 
     def _add(self, vector_file: VectorFile, keys: Keys, rows: Vectors) -> VectorFile:
         """Write rows behind those of a file, or all of them to a new one to keep the order of the keys.
@@ -360,7 +353,7 @@ class VectorStore:
 
         generation = self._connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
         state = (vector_file.file, vector_file.rows, generation)
-        kept = self._covered.get(vector_file.space)
+        kept = self._covered
         if kept and kept.state == state:
             return kept
         chunks, table = self._chunk_keys(), self._map(vector_file)
@@ -368,8 +361,8 @@ class VectorStore:
             alive = np.isin(table.keys, chunks)
             table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
         missing = chunks if table is None else chunks[~np.isin(chunks, table.keys)]
-        covered = self._covered[vector_file.space] = _Coverage(state, table, missing)
-        return covered
+        self._covered = _Coverage(state, table, missing)
+        return self._covered
 
     def _chunk_keys(self) -> Keys:
         import numpy as np
@@ -394,10 +387,6 @@ class VectorStore:
 
 def _new_name() -> str:
     return os.urandom(8).hex()
-
-
-def _meta_key(space: VectorSpace) -> str:
-    return f"{_META}{space.provider} {space.dimension} {space.model}"
 
 
 def _write_at(file: Path, place: int, data: bytes) -> None:

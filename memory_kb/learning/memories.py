@@ -208,9 +208,9 @@ class Memories:
 
 
 def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors | None:
-    """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
-    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
-    table = index.vectors.table(vector_file.space) if vector_file else None
+    """Return the mean vector of each entry whose chunks all have one."""
+    held = index.vectors.held
+    table = index.vectors.table(held.space) if held else None
     if table is None:
         return None
     import numpy as np
