@@ -168,22 +168,6 @@ def test_without_the_record_our_parts_still_go(folder: Path, open_kb: Open) -> N
     assert (folder / "CLAUDE.md").read_text() == "# Us\n"
 
 
-def test_a_record_of_an_earlier_release_is_read(folder: Path, open_kb: Open) -> None:
-    open_kb(folder).install("claude-code")
-    record = folder / "memory/.memory-kb/installs.json"
-    old = json.loads(record.read_text())
-    for trace in old.values():
-        server = trace.pop("server")
-        trace["servers"] = [[["mcpServers", "memory-kb"], server]] if server else []
-        trace["made"] = []
-    record.write_text(json.dumps(old))
-    held = load(folder, ".mcp.json")
-    held["mcpServers"]["memory-kb"]["env"] = {"A": "b"}
-    (folder / ".mcp.json").write_text(json.dumps(held))
-    open_kb(folder).uninstall("claude-code")
-    assert tree(folder) == {}
-
-
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [

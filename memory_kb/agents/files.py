@@ -163,12 +163,11 @@ def read_record(file: Path) -> dict[str, InstallTrace]:
 
 def _read_trace(value: Mapping[str, Any]) -> InstallTrace:
     inserted = value["inserted"]
-    earlier = [server for _, server in value.get("servers", ())]  # as records were written before
     return InstallTrace(
         str(value["after"]),
         bool(value["is_made"]),
         None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
-        value.get("server") or next(iter(earlier), None),
+        value["server"],
         int(value["folders"]),
         tuple(map(str, value["agents"])),
     )
