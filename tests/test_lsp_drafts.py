@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import write_files
 from lsp_client import Editor
 from support import entry
-
-from memory_kb import KnowledgeBase
-from memory_kb.vault import hold_lock
 
 FILES = {
     "memory/config.yaml": "ignore: [drafts]\n",
@@ -52,18 +49,6 @@ def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
     editor.start()
     assert [one["name"] for one in editor.ask("workspace/symbol", {"query": "beta"})] == ["Beta"]
     assert folder.is_dir()
-
-
-@pytest.mark.slow
-def test_a_long_first_look_is_reported(editor: Editor, folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
-    kb = open_kb(folder)
-    kb.status()
-    with hold_lock(kb.vault.machine / "index.lock", 0.0):
-        editor.start()
-        said = editor.wait(lambda one: one.get("method") == "window/showMessage")
-        assert "reads the notes" in said["params"]["message"]
-    uri = editor.open(folder / "memory/learnings/a.md")
-    assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))
 
 
 def test_what_is_not_saved_adds_no_names(editor: Editor, folder: Path) -> None:

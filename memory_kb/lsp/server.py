@@ -40,8 +40,6 @@ from memory_kb.vault import place_of_path
 _say = make_say("lsp")
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
-#: Seconds after which a person sees that the first read takes long.
-_SLOW_SECONDS = 2.0
 #: So much of a section is shown.
 _MOST_SECTION = 4_000
 _OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Rename, lsp.ResourceOperationKind.Delete}
@@ -92,7 +90,6 @@ class NoteServer(LanguageServer):
             return
         for document in list(self.workspace.text_documents.values()):
             self.notes.put(document.uri, document.source, document.version)
-        self.start(self._notify_when_slow())
         while True:
             try:
                 if await self.notes.renew():
@@ -102,13 +99,6 @@ class NoteServer(LanguageServer):
             # Whatever became of the first look: nobody is kept waiting for the second.
             self.notes.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _notify_when_slow(self) -> None:
-        """Show a person that the first look at the vault takes its time."""
-        await asyncio.sleep(_SLOW_SECONDS)
-        if not self.notes.ready.is_set():
-            said = "memory-kb reads the notes for the first time; answers come when that is done"
-            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, said))
 
     def examine_soon(self) -> None:
         """Examine the open notes when nothing has been typed for a moment."""
