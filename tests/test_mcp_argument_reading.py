@@ -73,7 +73,7 @@ def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path,
     ("given", "meant"),
     [
         ({"content": "a"}, {"text": "a"}),
-        ({"fact": "a", "category": "rule"}, {"text": "a", "kind": "rule"}),
+        ({"key": "a", "value": "b"}, {"title": "a", "text": "b"}),
         ({"text": "a", "type": "pitfall"}, {"text": "a", "kind": "pitfall"}),
         ({"text": "a", "appliesTo": "src/**"}, {"text": "a", "applies_to": ["src/**"]}),
         ({"text": "a", "tags": "x, y"}, {"text": "a", "tags": ["x", "y"]}),
@@ -89,9 +89,8 @@ def test_learn_understands_what_models_guess(given: Mapping[str, Any], meant: Ma
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ({"q": "a", "n": 3}, {"query": "a", "limit": 3}),
-        ({"search": "a", "top_k": "3"}, {"query": "a", "limit": 3}),
-        ({"text": "a", "maxResults": 3.0}, {"query": "a", "limit": 3}),
+        ({"q": "a", "topK": "3"}, {"query": "a", "limit": 3}),
+        ({"query": "a", "limit": 3.0}, {"query": "a", "limit": 3}),
         ({"memory_id": "x"}, {"id": "x"}),
         ({"query": "a", "path": "src/a.py"}, {"query": "a", "file": "src/a.py"}),
         (
@@ -125,7 +124,7 @@ def test_half_a_surrogate_pair_is_refused() -> None:
 
 
 def test_every_alias_belongs_to_an_argument() -> None:
-    assert set(ALIASES) <= {argument.name for tool in PROFILES["full"] for argument in tool.arguments}
+    assert set(ALIASES.values()) <= {argument.name for tool in PROFILES["full"] for argument in tool.arguments}
 
 
 def _tool(name: str) -> Any:

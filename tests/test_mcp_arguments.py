@@ -114,7 +114,7 @@ def test_recall_says_what_a_filter_may_be(words: Mapping[str, Any], said: str, a
     assert said in told.text
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "token_budget", "tokenBudget", "budget"])
+@pytest.mark.parametrize("name", ["max_tokens", "token_budget", "tokenBudget"])
 def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
     whole, some, least = asks(
         ("memory_recall", {"query": "quokka number"}),

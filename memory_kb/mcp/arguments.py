@@ -1,6 +1,6 @@
 """Declare the arguments of tools in few words, and parse them leniently.
 
-A guessed name or a number written as text is accepted; an invalid value is answered with the valid
+A name in camel case or a number written as text is accepted; an invalid name or value is answered with the valid
 ones.
 """
 
@@ -22,50 +22,22 @@ _SHOWN = 60
 _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
 _FLAG: TypeAdapter[bool] = TypeAdapter(bool)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-#: What models call an argument, by the name it has here; the first argument of a tool that may be
-#: meant, and is not given, is.
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "text": ("content", "memory", "fact", "body", "learning", "note", "message", "value", "statement"),
-    "query": ("q", "search", "question", "search_query", "keywords", "keyword", "term", "terms", "text"),
-    "id": ("memory_id", "entry_id", "entry", "uuid", "identifier", "ref", "rule_id", "rule"),
-    "ids": ("id", "entries", "items", "memory_ids", "entry_ids"),
-    "kind": ("category", "memory_type", "type"),
-    "type": ("task_type",),
-    "limit": ("n", "k", "top_k", "topk", "max_results", "num_results", "count", "size", "results"),
-    "max_chars": ("max_characters", "max_length", "chars"),
-    "max_tokens": ("token_budget", "tokens", "token_limit", "budget"),
-    "layer": ("layers", "memory_layer"),
-    "title": ("name", "heading", "subject", "key"),
-    "name": ("title", "skill", "skill_name", "procedure", "procedure_name", "workflow"),
-    "tags": ("tag", "labels", "keywords"),
-    "labels": ("label", "tags", "tag"),
-    "priority": ("importance", "severity"),
-    "applies_to": ("globs", "glob", "files", "paths", "file", "path"),
-    "scope": ("level",),
-    "source": ("origin", "provenance"),
-    "file": ("path", "file_path", "filename", "filepath"),
-    "files": ("file", "paths", "path", "file_paths"),
-    "task": ("task_id", "task_description", "description", "goal", "prompt", "query", "objective", "text"),
-    "agent": ("agent_id", "agent_name", "who"),
-    "event": ("text", "content", "summary", "what", "description", "episode", "message"),
-    "outcome": ("result", "status", "feedback"),
-    "used": ("ids", "used_ids", "rules", "rules_used", "entries", "helpful"),
-    "steps": ("step", "instructions", "actions", "procedure_steps"),
-    "context": ("when", "description", "purpose", "trigger"),
-    "description": ("desc", "summary", "purpose", "text", "content"),
-    "template": ("prompt", "code", "snippet"),
-    "dry_run": ("preview", "dryrun", "simulate"),
-    "reason": ("why", "because", "comment"),
-    "from_agent": ("from", "sender"),
-    "to_agent": ("to", "receiver", "recipient"),
-    "done": ("completed", "completed_work", "summary"),
-    "known_issues": ("issues", "problems"),
-    "artifacts": ("files", "outputs"),
-    "goal": ("current_goal",),
-    "completed": ("completed_tasks", "done"),
-    "run": ("run_id", "id"),
-    "session": ("session_id", "conversation_id"),
-    "summary": ("text", "content"),
+#: Other words for an argument, of which a tool has either the one or the other.
+ALIASES: Mapping[str, str] = {
+    "value": "text",
+    "content": "text",
+    "key": "title",
+    "type": "kind",
+    "tag": "tags",
+    "q": "query",
+    "top_k": "limit",
+    "token_budget": "max_tokens",
+    "layers": "layer",
+    "path": "file",
+    "memory_id": "id",
+    "task_description": "task",
+    "agent_id": "agent",
+    "session_id": "session",
 }
 
 
@@ -137,8 +109,9 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
     present = {name: value for name, value in given.items() if value is not None}
     _check_texts(present)
     found: dict[str, Any] = {}
-    for name, meant in _resolve(arguments, present).items():
-        value = _read(meant, present[name])
+    for name, given_value in present.items():
+        meant = _find_argument(arguments, name)
+        value = _read(meant, given_value)
         if found.setdefault(meant.name, value) != value:
             raise UsageError(f"{meant.name} is given twice, also as {_show(name)}", "give it once")
     given_names = {name for name, value in found.items() if value not in ("", [])}
@@ -154,21 +127,13 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
     return f"it takes {', '.join(described) or 'no arguments'}"
 
 
-def _resolve(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Argument]:
-    """Return which argument each given name means."""
-    own = {one.name: one for one in arguments}
-    exact = {name: own[_plain(name)] for name in given if _plain(name) in own}
-    taken = {one.name for one in exact.values()}
-    guessed: dict[str, Argument] = {}
-    for name in given:
-        if name in exact:
-            continue
-        meant = [one for one in arguments if _plain(name) in ALIASES.get(one.name, ())]
-        free = next((one for one in meant if one.name not in taken), meant[0] if meant else None)
-        if free is None:
-            raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
-        guessed[name] = free
-    return {name: (exact | guessed)[name] for name in given}
+def _find_argument(arguments: Sequence[Argument], name: str) -> Argument:
+    """Return the argument that a given name means."""
+    own, plain = {one.name: one for one in arguments}, _plain(name)
+    meant = own.get(plain) or own.get(ALIASES.get(plain, ""))
+    if meant is None:
+        raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
+    return meant
 
 
 def _plain(name: str) -> str:
