@@ -52,9 +52,8 @@ if TYPE_CHECKING:
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
     from memory_kb.search.service import Searching
-    from memory_kb.sessions.maintenance import Maintenance
+    from memory_kb.sessions.maintenance import EndedSession, Maintenance
     from memory_kb.sessions.service import Sessions
-    from memory_kb.sessions.steps import EndedSession
     from memory_kb.sessions.trace import Traces
     from memory_kb.skills.service import Skills
     from memory_kb.store.undo import Undo

@@ -21,7 +21,7 @@ from forking import command
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.index.watcher_lock import WATCHER_LOCK, has_watcher
+from memory_kb.index.vault_index import WATCHER_LOCK, has_watcher
 from memory_kb.injected import BEGIN, END
 from memory_kb.vault import hold_lock
 

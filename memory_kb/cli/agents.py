@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, cli, flag, option, shared_options, verb
-from memory_kb.cli.options import dry_run_option, need_extra, place_options, vaults_option
+from memory_kb.cli.app import (
+    Family,
+    cli,
+    dry_run_option,
+    flag,
+    need_extra,
+    option,
+    place_options,
+    shared_options,
+    vaults_option,
+    verb,
+)
 from memory_kb.cli.output import (
     FINDINGS,
     Options,

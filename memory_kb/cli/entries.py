@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import flag, option, verb
-from memory_kb.cli.options import (
+from memory_kb.cli.app import (
     allow_secret_option,
     dry_run_option,
+    flag,
     is_terminal,
+    option,
     place_options,
     tag_option,
     text_argument,
+    verb,
 )
 from memory_kb.cli.output import Options, format_id, one_line, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run

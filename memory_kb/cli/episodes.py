@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, together, verb
-from memory_kb.cli.options import Day, allow_secret_option, dry_run_option, job_options, tag_option, text_argument
+from memory_kb.cli.app import (
+    Day,
+    Family,
+    allow_secret_option,
+    dry_run_option,
+    flag,
+    job_options,
+    option,
+    tag_option,
+    text_argument,
+    together,
+    verb,
+)
 from memory_kb.cli.output import (
     CONFLICT,
     Options,

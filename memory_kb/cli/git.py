@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option
+from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import (
     CONFLICT,
     Options,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option
+from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import FINDINGS, Options, clean, dim_id, format_id, format_place, one_line, pick, say, style
 from memory_kb.cli.print_runs import exit_code, finish_run, print_failures, print_steps, steps_as_json
 from memory_kb.model import SCOPE_ALIASES, SCOPES

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option, hide_options, place_options
+from memory_kb.cli.app import Family, dry_run_option, flag, hide_options, option, place_options, verb
 from memory_kb.cli.output import Options, clean, dim_id, format_place, one_line, pick, print_problems, say, style, wrap
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import flag, option, together, verb
+from memory_kb.cli.app import Day, flag, limit_option, option, together, vaults_option, verb
 from memory_kb.cli.fast_path import search_and_print
-from memory_kb.cli.options import Day, limit_option, vaults_option
 from memory_kb.cli.output import (
     Options,
     as_plain,

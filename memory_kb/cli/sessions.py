@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option, limit_option, text_argument
+from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, text_argument, verb
 from memory_kb.cli.output import (
     Options,
     as_plain,

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import (
+from memory_kb.cli.app import (
+    Family,
     allow_secret_option,
     dry_run_option,
+    flag,
     hide_options,
     limit_option,
+    option,
     place_options,
     tag_option,
     text_argument,
+    verb,
 )
 from memory_kb.cli.output import (
     CONFLICT,

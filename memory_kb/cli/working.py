@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, option, together, verb
-from memory_kb.cli.options import allow_secret_option, dry_run_option
+from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, together, verb
 from memory_kb.cli.output import (
     Options,
     clean,

@@ -13,7 +13,7 @@ from memory_kb.index.editor_catalog import make_part, read_unsaved
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
 from memory_kb.index.note_findings import Remark, find_claim, find_line, line_span, say_dead, say_double
 from memory_kb.learning.citations import assess, complain
-from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
+from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_fields

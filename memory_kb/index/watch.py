@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.embedding import open_vector_search
 from memory_kb.index.port import Progress
-from memory_kb.index.vault_index import VaultIndex
-from memory_kb.index.watcher_lock import QUESTIONS, WATCHER_LOCK
+from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.model import Problem, SyncReport
 from memory_kb.plainfiles import make_folder
 from memory_kb.reports import WatchReport

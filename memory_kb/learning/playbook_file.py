@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, read_evidence
-from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
+from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.watcher_lock import has_watcher
+from memory_kb.index.vault_index import has_watcher
 from memory_kb.kb import KnowledgeBase
 
 _T = TypeVar("_T")

@@ -12,7 +12,7 @@ from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.session_facts import TraceSession
-from memory_kb.sessions.steps import EndedSession, Part, PartResult, report_changes, run_step
+from memory_kb.sessions.maintenance import EndedSession, Part, PartResult, report_changes, run_step
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import parse_date
 

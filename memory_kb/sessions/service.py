@@ -24,7 +24,7 @@ from memory_kb.store.session_log import (
 if TYPE_CHECKING:
     from memory_kb.index.session_index import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
-    from memory_kb.sessions.steps import EndedSession, PartResult
+    from memory_kb.sessions.maintenance import EndedSession, PartResult
     from memory_kb.vault import Vault
 
 
@@ -132,11 +132,11 @@ class Sessions:
                 writer.append(event)
             start, seq = writer.first, writer.seq
         if with_steps:
-            from memory_kb.sessions.steps import EndedSession
+            from memory_kb.sessions.maintenance import EndedSession
 
             steps = self._finish(EndedSession(session, start, coming, is_preview=dry_run, is_closed=event is None))
         else:
-            from memory_kb.sessions.steps import run_step
+            from memory_kb.sessions.maintenance import run_step
 
             steps = () if dry_run else (run_step("index", [("", lambda: self.index_step(session))]),)
         action = "ended" if event else "unchanged"
@@ -145,7 +145,7 @@ class Sessions:
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
     def index_step(self, session: str) -> PartResult:
-        from memory_kb.sessions.steps import PartResult
+        from memory_kb.sessions.maintenance import PartResult
 
         with self._open_index() as index:
             events = index.sync(session)
