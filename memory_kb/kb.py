@@ -492,7 +492,7 @@ class KnowledgeBase:
     def searching(self) -> Searching:
         from memory_kb.search.service import Searching
 
-        return Searching(self.vault, self.index, self.models)
+        return Searching(self.vault, self.index, lambda: self.models)
 
     @functools.cached_property
     def sessions(self) -> Sessions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
@@ -28,10 +28,10 @@ _BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `m
 class Searching:
     """The verbs search and why-not."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, models: Models) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, find_models: Callable[[], Models]) -> None:
         self._vault = vault
         self._index = index
-        self._models = models
+        self._find_models = find_models
         self._host: HostMemory | None = None
 
     def search(
@@ -126,7 +126,7 @@ class Searching:
             return request, ()
         from memory_kb.search.key_terms import name_key_terms
 
-        return name_key_terms(request, self._vault, self._models)
+        return name_key_terms(request, self._vault, self._find_models())
 
     def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
         """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
