@@ -112,6 +112,7 @@ class FakeProvider:
         self._lock = threading.Lock()
         self._at_once = 0
         self.stopping = threading.Event()
+        self._released = threading.Event()
         self._server = _Server(("127.0.0.1", port), self)
 
     @property
@@ -127,6 +128,7 @@ class FakeProvider:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stopping.set()
+        self._released.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -155,6 +157,14 @@ class FakeProvider:
         """Forget all faults."""
         with self._lock:
             self._faults.clear()
+
+    def release(self) -> None:
+        """Answer at once what is slow."""
+        self._released.set()
+
+    def be_slow(self, seconds: float) -> None:
+        """Wait, unless nothing is to be slow any more."""
+        self._released.wait(seconds)
 
     def count(self, word: str) -> int:
         """Return how many requests had `word` in their path."""
@@ -370,7 +380,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault = fake.begin(call)
         try:
             if fault and fault.kind == "slow":
-                fake.stopping.wait(fault.seconds)
+                fake.be_slow(fault.seconds)
             text, status, retry_after = json.dumps(fake.answer(call, fault)), 200, None
         except Refused as exc:
             text = json.dumps(error_body(call.path, exc))

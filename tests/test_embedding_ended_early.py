@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import embedding
 import pytest
 from conftest import clean_environment, write_files
 from embedding import assert_every_vector_is_its_text, environment
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 
@@ -38,7 +38,8 @@ def test_half_of_the_batches_failing_loses_nothing_of_the_rest(
     assert "quota" in report.notices[0]
     result = kb.search("word7")
     assert result.hits[0].path == "7.md"
-    assert any("vector yet" in reason or "quota" in reason for reason in result.degraded)
+    # "have no vector yet", or where all others were spared, "no passage has a vector of openai small yet".
+    assert any(" yet" in reason or "quota" in reason for reason in result.degraded)
     kb.close()
     fake.heal()
     assert kb.sync().embedded == 400 - report.embedded
@@ -53,15 +54,15 @@ def test_an_interrupted_run_goes_on_where_it_was(
 ) -> None:
     notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(2000)}
     folder = write_files(tmp_path / "vault", notes)
-    fake.fail("slow", times=None, seconds=0.15)
+    fake.fail("slow", times=5, seconds=0.0)
+    fake.fail("slow", times=None, seconds=600.0)
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]
     process = subprocess.Popen(
         command, env=clean_environment(home) | environment(fake, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + 60
-    while len(fake.embedded_texts) < 600 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually(lambda: len(fake.embedded_texts) >= 600)
     process.send_signal(sent)
+    fake.release()
     process.communicate(timeout=60)
     assert process.returncode == (130 if sent == signal.SIGINT else -sent)
     fake.heal()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import pytest
 from conftest import clean_environment
@@ -19,7 +20,7 @@ from forking import command
 from memory_kb import KnowledgeBase, WatchReport
 
 #: Long enough for a machine that has other things to do.
-PATIENCE = 40.0
+PATIENCE = 60.0
 _WITH_WORD = "SELECT DISTINCT source FROM chunks WHERE rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?) ORDER BY source"
 
 
@@ -91,6 +92,18 @@ class Watching:
         return [(report.added, report.changed, report.removed) for report in self.reports[1:]]
 
 
+def save(file: Path, text: str) -> None:
+    """Save a note in one step, so that no watcher sees half of it."""
+    beside = file.with_name(f"{file.name}.tmp")
+    beside.write_text(text)
+    os.replace(beside, file)
+
+
+def read_words(stream: IO[str]) -> str:
+    """Return the next line that a command says, but for how far it is, which one that takes long says in between."""
+    return next((line for line in iter(stream.readline, "") if not line.startswith("Indexing ")), "")
+
+
 @contextmanager
 def watch_process(folder: Path, home: Path, *arguments: str, **how: object) -> Iterator[subprocess.Popen[str]]:
     """Run `memory-kb watch` as a process of its own, from its first line on; kill it if it still runs at the end."""
@@ -106,7 +119,7 @@ def watch_process(folder: Path, home: Path, *arguments: str, **how: object) -> I
         **how,  # type: ignore[call-overload]
     ) as process:
         try:
-            line = process.stderr.readline()
+            line = read_words(process.stderr)
             assert line.startswith(f"watching {folder}: "), line + process.stderr.read()
             yield process
         finally:
