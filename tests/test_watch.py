@@ -14,10 +14,11 @@ import pytest
 import watching
 from conftest import Files, write_files
 from support import assert_equals_rebuild
-from watching import PATIENCE, Watching, eventually
+from watching import PATIENCE, Watching, eventually, save
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings
+from memory_kb.index.vault_index import QUESTIONS
 from memory_kb.vault import hold_lock
 
 MakeVault = Callable[[Files], Path]
@@ -197,10 +198,15 @@ def test_the_note_beside_the_home_is_watched(vault: MakeVault, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_checkout_is_one_batch(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault({"memory/config.yaml": "watch: {debounce: 1.5}\n"})
-    with Watching(open_kb(folder)) as watching:
+@LINUX
+def test_a_checkout_is_one_batch(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_kb.index.watch._BURST_SECONDS", PATIENCE)
+    folder = vault({"memory/config.yaml": "watch: {debounce: 10}\n"})
+    kb = open_kb(folder)
+    with Watching(kb) as watching:
         write_files(folder, {f"memory/{number % 30}/{number}.md": "zebra\n" for number in range(900)})
+        # A search that asks ends the wait for a pause.
+        (kb.vault.machine / QUESTIONS / "1").touch()
         eventually(watching.batches)
         time.sleep(0.1)
     assert watching.batches() == [(900, 0, 0)]
@@ -222,7 +228,7 @@ def test_a_report_says_what_changed_and_what_is_newly_wrong(vault: MakeVault, op
     with Watching(open_kb(folder)) as watching:
         (first,) = watching.reports
         assert (first.cause, first.added, first.files, len(first.problems)) == ("start", 1, 1, 1)
-        (folder / "memory/b.md").write_text("---\nkind: nonsense\n---\nx\n")
+        save(folder / "memory/b.md", "---\nkind: nonsense\n---\nx\n")
         eventually(lambda: len(watching.reports) == 2)
         second = watching.reports[1]
         assert (second.cause, second.added, second.changed, second.files) == ("events", 1, 0, 2)
@@ -260,7 +266,7 @@ def test_a_vault_that_is_moved_away_is_waited_for(vault: MakeVault, open_kb: Ope
             os.rename(away, source)
             watching.finds("memory/b.md", word="camel")
             watching.finds("memory/a.md", word="zebra")
-            (folder / "memory/b.md").write_text("zebra\n")
+            save(folder / "memory/b.md", "zebra\n")
             watching.finds("memory/a.md", "memory/b.md", word="zebra")
         assert [batch[2] for batch in watching.batches()] == [0, 0], "nothing was ever taken out"
         assert "trying again" in watching.notices[1]
