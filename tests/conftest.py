@@ -19,6 +19,7 @@ import pytest
 from forking import can_fork, command, offer_fork_servers, run_here
 from hypothesis import HealthCheck, settings
 from parallel import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks
+from patience import be_patient
 
 from memory_kb import KnowledgeBase
 
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "tests", derandomize=True, deadline=None, max_examples=5 if is_quick else 100, suppress_health_check=checks
     )
     settings.load_profile("tests")
+    be_patient()
     os.environ["HOME"] = os.devnull
     for name in [name for name in os.environ if name.startswith("XDG_")]:
         del os.environ[name]

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import NoReturn
 from unittest import mock
 
+from patience import be_patient
+
 from memory_kb.cli import main
 
 #: What an interpreter reads when it starts: a process that is given one of these must be started.
@@ -151,6 +153,7 @@ def _serve(listening: socket.socket, serves: bool) -> None:
             importlib.import_module(module.name)
     for name in (*_OFTEN_USED, *(_OFTEN_USED_BY_SERVERS if serves else ())):
         importlib.import_module(name)
+    be_patient()
     _warm_up()
     if serves:
         importlib.import_module("lsprotocol.converters").get_converter()  # resolves the types of the protocol

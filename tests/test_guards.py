@@ -111,9 +111,9 @@ def test_without_a_session_or_with_hooks_off_nothing_is_refused(ask: Ask, projec
 
 
 def test_a_pattern_that_never_ends_holds_nobody_up(ask: Ask) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     assert ask("Write", {"file_path": "slow/x.py", "content": "a" * 60 + "!\n"}) == ""
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.slow

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.index import sync as indexer
+from memory_kb.index import vault_index
 from memory_kb.vault import hold_lock
 
 Vault = Callable[[Files], "object"]
@@ -23,13 +26,25 @@ def notes(count: int) -> Files:
     return {f"memory/learnings/{number:04}.md": f"# Note {number}\n\nThe gateway says so.\n" for number in range(count)}
 
 
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let searches give up soon."""
+    for name in ("SEARCH", "FIRST_INDEX"):
+        monkeypatch.setattr(f"memory_kb.index.vault_index._{name}_WAIT_SECONDS", 0.2)
+
+
 @contextmanager
 def indexing(kb: KnowledgeBase) -> Iterator[None]:
     """Be the process that indexes, which nobody here may wait for."""
-    started = time.monotonic()
-    with hold_lock(kb.vault.machine / "index.lock", 1):
+    waits = list[float]()
+
+    def hold(path: Path, wait: float, *more: Any, **named: Any) -> AbstractContextManager[None]:
+        waits.append(wait)
+        return hold_lock(path, wait, *more, **named)
+
+    with hold_lock(kb.vault.machine / "index.lock", 1), mock.patch.object(vault_index, "hold_lock", hold):
         yield
-    assert time.monotonic() - started < 50
+    assert all(wait < 1 for wait in waits), "a write waits for the index as a run of `index` does"
 
 
 def test_learn_beside_an_indexer_writes_and_returns(vault: Vault, open_kb: Open) -> None:
