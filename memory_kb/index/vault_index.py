@@ -107,6 +107,7 @@ class VaultIndex:
         self.needs_background_update = False
         #: Whether files are not compared before reading while a watcher runs.
         self.trusts_watcher = trusts_watcher
+        self._has_unindexed = False
 
     @property
     def index(self) -> SqliteIndex:
@@ -330,12 +331,17 @@ class VaultIndex:
             if regions and not self._must_build(self._open(0)):
                 self._sync_locked(0, regions)
         except VaultBusy:
-            pass
+            self._has_unindexed = True
         except (InvalidSettings, OSError, sqlite3.Error) as exc:
             is_said = isinstance(exc, InvalidSettings)
             reason = str(exc) if is_said else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
             return (f"{reason}; the notes themselves are written, and the next search looks into them",)
         return ()
+
+    def take_unindexed(self) -> bool:
+        """Return whether `index_written` left a file to the next update since the last call."""
+        has_unindexed, self._has_unindexed = self._has_unindexed, False
+        return has_unindexed
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the lock of the index."""

@@ -7,6 +7,7 @@ import functools
 import hmac
 import secrets
 import sys
+import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -188,6 +189,8 @@ class Site:
         self._looks = BackgroundLooks(address)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
+        #: Set while the index may lack what a write of ours changed, as somebody else was indexing at that moment.
+        self._is_behind = threading.Event()
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
@@ -200,31 +203,57 @@ class Site:
 
     async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a quick read in the reading thread."""
-        return await self._workers.reading.ask(_trusting(work))
+        return await self._workers.reading.ask(self._trusting(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a slow read in a thread of its own."""
-        return await self._slow.ask(_trusting(work))
+        return await self._slow.ask(self._trusting(work))
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Run a write, after those before it."""
-        return await self._workers.writing.ask(work)
+        """Run a write, after those before it; a read that follows sees it."""
+
+        def write(kb: KnowledgeBase) -> _T:
+            try:
+                return work(kb)
+            finally:
+                if kb.index.take_unindexed():
+                    self._is_behind.set()
+
+        return await self._workers.writing.ask(write)
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
         """Return the result of a read, cached until the index changes."""
         worker = self._workers.reading if is_quick else self._slow
-        return await worker.ask(_trusting(self._keeping(name, work)))
+        return await worker.ask(self._trusting(self._keeping(name, work)))
 
     def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         def look(kb: KnowledgeBase) -> _T:
-            kept = self._kept.get(name)
-            if kept is None or kept[0] != kb.generation:
-                made = work(kb)
-                kept = self._kept[name] = (kb.generation, made)
+            # What changes while it is read makes it old.
+            kept, generation = self._kept.get(name), kb.generation
+            if kept is None or kept[0] != generation:
+                kept = self._kept[name] = (generation, work(kb))
             found: _T = kept[1]
             return found
 
         return look
+
+    def _trusting(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+        """Read without a look at the files while a watcher keeps the index, unless it does not know a write of ours."""
+
+        def trusting(kb: KnowledgeBase) -> _T:
+            if self._is_behind.is_set():
+                self._is_behind.clear()
+                kb.trust_watcher(is_trusted=False)
+                kb.index.use(lambda _: kb.index.refresh())
+            kb.trust_watcher()
+            try:
+                return work(kb)
+            except UnknownEntry:
+                # It may have been made a moment ago.
+                kb.trust_watcher(is_trusted=False)
+                return work(kb)
+
+        return trusting
 
     async def choices(self) -> FilterValues:
         """Return the filters of a vault, cached until the index changes; one with a single word changes nothing."""
@@ -244,9 +273,9 @@ class Site:
         def go_on(_: Future[Recent]) -> None:
             then()
             with contextlib.suppress(RuntimeError):  # the server has ended
-                self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
+                self._slow.submit(self._trusting(self._keeping("review", lambda kb: kb.review.list())))
 
-        recent = self._workers.reading.submit(_trusting(self._keeping("recent", lambda kb: kb.recent())))
+        recent = self._workers.reading.submit(self._trusting(self._keeping("recent", lambda kb: kb.recent())))
         recent.add_done_callback(go_on)
 
     def close(self, patience: float) -> None:
@@ -345,16 +374,3 @@ def _here(request: Request) -> str:
 @functools.cache
 def _asset(name: str) -> str:
     return f"/static/{name}?v={hash_of((STATIC / name).read_bytes())[:10]}"
-
-
-def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
-    def trusting(kb: KnowledgeBase) -> _T:
-        kb.trust_watcher()
-        try:
-            return work(kb)
-        except UnknownEntry:
-            # It may have been made a moment ago.
-            kb.trust_watcher(is_trusted=False)
-            return work(kb)
-
-    return trusting
