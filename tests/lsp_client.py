@@ -13,6 +13,7 @@ from typing import Any
 
 from conftest import clean_environment
 from forking import command
+from watching import eventually
 
 Position = tuple[int, int]
 _PATIENCE = 60.0
@@ -160,11 +161,19 @@ class Editor:
 
     def wait_until_known(self, uri: str, word: str, title: str) -> None:
         """Wait until the server has read the vault, so that completion knows an entry."""
-        for _ in range(200):
-            if title in [item["label"] for item in self.complete(uri, word)]:
-                return
-            threading.Event().wait(0.05)
-        raise AssertionError(f"{title} is never completed: {list(self.stderr.queue)}")
+        eventually(
+            lambda: title in [item["label"] for item in self.complete(uri, word)],
+            lambda: f"{title} is never completed: {list(self.stderr.queue)}",
+        )
+
+    def wait_until_clean(self, uri: str) -> None:
+        """Wait until nothing is said of a note any more."""
+
+        def is_it(one: dict[str, Any]) -> bool:
+            is_meant = one.get("method") == "textDocument/publishDiagnostics" and one["params"]["uri"] == uri
+            return is_meant and not one["params"]["diagnostics"]
+
+        self.wait(is_it)
 
     def close(self) -> int:
         self.ask("shutdown", None)

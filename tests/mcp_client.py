@@ -104,7 +104,7 @@ def http(folder: Path, home: Path, *arguments: str) -> Iterator[str]:
         assert found, line + server.stderr.read()
         yield found[1]
         server.terminate()
-        assert server.wait(20) == 0, server.stderr.read()
+        assert server.wait(60) == 0, server.stderr.read()
 
 
 @contextmanager

@@ -158,7 +158,7 @@ from memory_kb import KnowledgeBase
 role, folder, until, name = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
 with KnowledgeBase.open(folder) as kb:
     number = 0
-    while time.time() < until:
+    while number == 0 or time.time() < until:
         number += 1
         if role == "search":
             result = kb.search("zebra", limit=100)

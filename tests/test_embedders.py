@@ -364,7 +364,7 @@ def test_the_fake_runs_as_a_process() -> None:
         embedder = openai_embedder("m", process.stdout.readline().strip())
         assert embedder.embed(["one"], "document").shape == (1, 64)
         embedder.close()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert process.returncode == 0
     assert threading.active_count() < 50
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support import entry, ids, query
+from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 
@@ -245,26 +245,19 @@ def test_watching_embeds_what_is_saved(tmp_path: Path, open_with: Open, fake: Fa
     watcher = threading.Thread(target=lambda: open_with(folder).watch(on_notice=said.append, stop=stop))
     watcher.start()
     try:
-        wait_for(lambda: len(fake.embedded_texts) == 60)
+        eventually(lambda: len(fake.embedded_texts) == 60)
         write_files(folder, {"car.md": "Our automobile is parked outside."})
-        wait_for(lambda: "Our automobile is parked outside." in fake.embedded_texts)
-        wait_for(lambda: any("61 so far" in sentence for sentence in said))
+        eventually(lambda: "Our automobile is parked outside." in fake.embedded_texts)
+        eventually(lambda: any("61 so far" in sentence for sentence in said))
         fake.fail("bad-key", times=None)
         write_files(folder, {"more.md": "Another thing is said here."})
-        wait_for(lambda: any("refused the key" in sentence for sentence in said))
+        eventually(lambda: any("refused the key" in sentence for sentence in said))
     finally:
         stop.set()
-        watcher.join(30)
+        watcher.join(PATIENCE)
     assert not watcher.is_alive()
     fake.heal()
     assert open_with(folder).search("vehicle", sync=False).hits[0].path == "car.md"
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 def damage(file: Path, page: int, size: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from conftest import Files, Run, clean_environment
 from forking import command
+from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
@@ -76,14 +77,6 @@ def context_of(output: str, event: str) -> str:
     return text
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never came to be")
-
-
 @pytest.mark.slow
 def test_a_session_of_claude_code(notes: Path, hook: Callable[..., str]) -> None:
     base = {"session_id": "0b1c42-a", "cwd": str(notes), "transcript_path": "/x.jsonl", "permission_mode": "default"}
@@ -128,8 +121,8 @@ def test_a_session_of_claude_code(notes: Path, hook: Callable[..., str]) -> None
     assert found[0]["agent"] == "claude-code"
     assert found[0]["args"] == {"cwd": str(notes)}
     assert hook("session-end", base | {"reason": "logout"}) == ""
-    wait_for(lambda: any(one.get("event") == "end" for one in events(notes, "0b1c42-a")))
-    wait_for(lambda: not list((notes / "memory/.memory-kb/sessions/.hooked").iterdir()))
+    eventually(lambda: any(one.get("event") == "end" for one in events(notes, "0b1c42-a")))
+    eventually(lambda: not list((notes / "memory/.memory-kb/sessions/.hooked").iterdir()))
     assert log(notes) == ""
 
 
@@ -359,9 +352,9 @@ def test_sessions_that_nobody_ended_are_ended_by_the_next(notes: Path, hook: Cal
     old = notes / "memory/.memory-kb/sessions/old.jsonl"
     os.utime(old, (time.time() - 7_200,) * 2)
     hook("session-start", {"session_id": "new", "cwd": str(notes)}, "--agent", "codex")
-    wait_for(lambda: any(one.get("event") == "end" for one in events(notes, "old")))
+    eventually(lambda: any(one.get("event") == "end" for one in events(notes, "old")))
     assert not any(one.get("event") == "end" for one in events(notes, "young"))
-    wait_for(lambda: not (notes / "memory/.memory-kb/sessions/.hooked/old").exists())
+    eventually(lambda: not (notes / "memory/.memory-kb/sessions/.hooked/old").exists())
 
 
 def test_what_is_being_done_leads_the_first_context(vault: Vault, hook: Callable[..., str]) -> None:
@@ -381,7 +374,7 @@ def watching(notes: Path, open_kb: Callable[..., KnowledgeBase]) -> Iterator[Pat
     kb = open_kb(notes)
     thread = threading.Thread(target=lambda: kb.watch(lambda _: begun.set(), stop=stop, poll=False))
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE)
     yield notes
     stop.set()
     thread.join()
@@ -391,7 +384,7 @@ def test_a_watcher_spares_the_look_at_the_files(
     watching: Path, open_kb: Callable[..., KnowledgeBase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = open_kb(watching)
-    wait_for(lambda: has_watcher(kb.vault.machine))
+    eventually(lambda: has_watcher(kb.vault.machine))
     from memory_kb.index import vault_index as keeper
 
     def look(*_: object, **__: object) -> bool:
@@ -442,13 +435,13 @@ def test_a_large_vault_is_indexed_in_the_background(vault: Vault, hook: Callable
             return kb.status().pending
 
     ask("session-start", "s0")
-    wait_for(lambda: (folder / "memory/.memory-kb/.memory.db").exists() and status() == 0)
+    eventually(lambda: (folder / "memory/.memory-kb/.memory.db").exists() and status() == 0)
     prompt = "Why is the upload test flaky? Look at the quokka fixture."
     assert "quokka fixture sleeps" in ask("prompt", "s1", prompt=prompt)
     file = folder / "memory/learnings/upload.md"
     file.write_text(file.read_text().replace("sleeps", "waits for the wombat"))
     assert "quokka fixture sleeps" in ask("prompt", "s2", prompt=prompt)
-    wait_for(lambda: status() == 0)
+    eventually(lambda: status() == 0)
     assert "waits for the wombat" in ask("prompt", "s3", prompt=prompt)
     assert log(folder) == ""
 
@@ -492,6 +485,6 @@ def test_the_plugin_of_opencode(notes: Path, home: Path, tmp_path: Path) -> None
     assert "quokka fixture sleeps" in told["parts"][1]["text"] and told["parts"][1]["synthetic"]
     assert "All timestamps are UTC." in told["main"]["system"][1]
     assert told["title"]["system"] == ["a"]
-    wait_for(lambda: events(notes, "ses_1")[-1].get("event") == "end")
+    eventually(lambda: events(notes, "ses_1")[-1].get("event") == "end")
     found = [(one.get("event") or one.get("role") or one["type"], one.get("ok")) for one in events(notes, "ses_1")]
     assert found[1:-1] == [("user", None), ("tool_call", None), ("tool_result", False), ("assistant", None)]

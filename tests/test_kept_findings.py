@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Files, Run, clean_environment
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 
@@ -133,10 +134,7 @@ def test_a_lint_that_is_killed_leaves_no_process(vault: Vault, home: Path) -> No
     assert len(workers) >= 2
     lint.kill()
     lint.wait()
-    deadline = time.monotonic() + 60
-    while any(map(_is_running, workers)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(_is_running, workers))
+    eventually(lambda: not any(map(_is_running, workers)))
 
 
 def _children(process: int) -> list[int]:

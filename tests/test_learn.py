@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +18,7 @@ from forking import command
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import notes_of
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
@@ -41,11 +41,7 @@ def test_many_notes_that_are_not_indexed_are_indexed_in_the_background(
 ) -> None:
     folder = vault({f"memory/learnings/n{i}.md": f"House {i} is painted blue.\n" for i in range(301)})
     assert run("learn", "Doors are green.", "--vault", folder).returncode == 0
-    for _ in range(600):
-        if open_kb(folder).status().pending == 0:
-            return
-        time.sleep(0.05)
-    raise AssertionError("nothing indexed them")
+    eventually(lambda: open_kb(folder).status().pending == 0)
 
 
 # -- what is written ---------------------------------------------------------------------------

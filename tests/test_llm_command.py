@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import write_files
 from extracting import SAID, answer, learning, log_session
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected import classify_own_text
@@ -149,19 +150,24 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(
 ) -> None:
     monkeypatch.setattr("memory_kb.learning.extraction.TIMEOUT", 0.5)
     program = command(
-        "child = subprocess.Popen(['sleep', '60'])\nopen(os.path.join(HERE, 'child'), 'w').write(str(child.pid))\nchild.wait()"
+        "child = subprocess.Popen(['sleep', '600'])\nopen(os.path.join(HERE, 'child'), 'w').write(str(child.pid))\nchild.wait()"
     )
     kb = open_with(program)
     log_session(kb)
     started = time.monotonic()
     report = kb.extract("s1", scopes=["observations"])
-    assert time.monotonic() - started < 50
+    assert time.monotonic() - started < 300
     assert "took too long" in report.scopes[0].message
     child = program.parent / "child"
     if child.exists():
-        time.sleep(0.2)
-        status = Path(f"/proc/{child.read_text()}/status")
-        assert not status.exists() or "State:\tZ" in status.read_text()
+        eventually(lambda: _has_ended(child.read_text()))
+
+
+def _has_ended(pid: str) -> bool:
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
 
 
 def test_the_days_limit_holds_for_programs(

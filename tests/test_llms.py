@@ -206,10 +206,10 @@ def test_what_passes_is_tried_three_times(llm: Llm, fake: FakeProvider, kind: st
 
 
 def test_an_answer_comes_in_time_or_not_at_all(llm: Llm, fake: FakeProvider) -> None:
-    fake.fail("slow", seconds=60, times=None)
+    fake.fail("slow", seconds=600, times=None)
     started = time.monotonic()
     assert "did not answer in time" in str(failure_of(llm, timeout=0.3))
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
 
 
 def test_an_answer_that_was_cut_off_is_no_answer(log: SpendLog, fake: FakeProvider) -> None:

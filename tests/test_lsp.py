@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from conftest import Files
 from editing import POSTGRES, Edit, Reading, actions, draft
 from lsp_client import CAPABILITIES, Editor
 from support import notes_of
+from watching import eventually
 
 folder = editing.folder
 shared = editing.shared
@@ -75,7 +75,7 @@ def test_where_there_is_no_vault_it_makes_none_and_says_so(home: Path, tmp_path:
     editor = Editor(home, cwd=project)
     editor.start(root=project)
     uri = editor.open(project / "notes.md", "[[")
-    assert "no vault" in editor.stderr.get(timeout=20)
+    assert "no vault" in editor.stderr.get(timeout=60)
     assert editor.complete(uri, "[[") == []
     editor.kill()
     assert list(project.iterdir()) == []
@@ -137,17 +137,9 @@ def test_every_place_is_found_again(encoding: str) -> None:
 def test_an_agreed_encoding_is_used(edit: Edit, folder: Path) -> None:
     editor = edit(CAPABILITIES | {"general": {"positionEncodings": ["utf-8"]}})
     uri = editor.open(folder / "memory/learnings/draft.md", "数 [[")
-    for _ in range(200):
-        items = (
-            editor.ask(
-                "textDocument/completion", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 6}}
-            )
-            or {}
-        ).get("items")
-        if items:
-            break
-        time.sleep(0.05)
-    assert items
+    place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 6}}
+    eventually(lambda: (editor.ask("textDocument/completion", place) or {}).get("items"))
+    items = editor.ask("textDocument/completion", place)["items"]
     assert items[0]["textEdit"]["range"]["start"] == {"line": 0, "character": 6}
 
 

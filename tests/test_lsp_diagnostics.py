@@ -90,7 +90,7 @@ def test_what_others_write_is_noticed(edit: Edit, folder: Path) -> None:
     uri = draft(editor, folder, "See [[brand new]].")
     assert [one["code"] for one in editor.diagnostics(uri, 3)] == ["link"]
     (folder / "memory/learnings/new.md").write_text(entry("Text.", id="brand-new", title="Brand new"), encoding="utf-8")
-    assert editor.diagnostics(uri, 3) == []
+    editor.wait_until_clean(uri)
 
 
 def test_closing_a_note_takes_back_what_was_said(read: Reading) -> None:
@@ -98,7 +98,7 @@ def test_closing_a_note_takes_back_what_was_said(read: Reading) -> None:
     uri = draft(editor, folder, "[[nowhere]]")
     assert editor.diagnostics(uri, 3)
     editor.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
-    assert editor.diagnostics(uri) == []
+    editor.wait_until_clean(uri)
 
 
 def test_an_entry_is_retired_in_the_unsaved_text(read: Reading) -> None:

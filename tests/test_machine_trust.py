@@ -10,13 +10,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import pytest
 from conftest import Run, clean_environment, write_files
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.plainfiles import read_plain
@@ -279,10 +279,7 @@ def test_a_package_of_our_name_in_a_clone_is_not_run(clone: Path, owned: Path, h
     call = f"finish_in_background(Path({str(folder)!r}), {str(home)!r}, Path({str(machine)!r}))"
     program = f"from pathlib import Path; from memory_kb.cli.hook import finish_in_background; {call}"
     subprocess.run([sys.executable, "-c", program], check=True)
-    deadline = time.monotonic() + 60
-    while not owned.exists() and not (machine / ".memory.db").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert (machine / ".memory.db").exists()
+    eventually(lambda: owned.exists() or (machine / ".memory.db").exists())
     assert not owned.exists()
 
 

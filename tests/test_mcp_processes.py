@@ -48,8 +48,8 @@ def test_the_handshake_is_answered_before_anything_heavy_loads(
         assert not receive(server)["result"]["isError"]
         assert server.stdin
         server.stdin.close()
-        assert server.wait(20) == 0
-        reader.join(20)
+        assert server.wait(60) == 0
+        reader.join(60)
     loaded = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
     assert "mcp.server.lowlevel" in loaded
     heavy = {"numpy", "openai", "google.genai", "anthropic", "onnxruntime", "tokenizers", "watchdog"}
@@ -85,7 +85,7 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
         send(server, call(3, "memory_recall", query="pair"))
         assert "1 found" in receive(server)["result"]["content"][0]["text"]
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
         assert server.stderr and "Traceback" not in server.stderr.read()
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
     with process(project, home) as server:
         greet(server)
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130
+        assert server.wait(60) == 130
         assert server.stderr and "Traceback" not in server.stderr.read()
 
 
@@ -168,7 +168,7 @@ def test_of_several_servers_one_watches_and_the_next_takes_over(
             assert receive(server)["result"]["content"][0]["text"].startswith("Stored: ")
         assert second.stderr and not select.select([second.stderr], [], [], 1.0)[0], "both watch"
         first.stdin.close()
-        assert first.wait(20) == 0
+        assert first.wait(60) == 0
         assert "watching" in second.stderr.readline()
         (project / "memory/learnings/new.md").write_text(entry("A quokka arrived.", id="quokka-1"), encoding="utf-8")
         kb = open_kb(project)
@@ -194,7 +194,7 @@ def _post(address: str, headers: Mapping[str, str]) -> int:
     usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     request = urllib.request.Request(address, json.dumps(mcp_client.INITIALIZE).encode(), usual | dict(headers))
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as refused:
         with refused:

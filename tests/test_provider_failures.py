@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from asking import KEY, Clock, Make, failure_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder
 from memory_kb.providers.gemini import gemini_embedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderInfo, Timing, quote, read_refusal
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderCalls, ProviderInfo, Timing, quote, read_refusal
 from memory_kb.providers.openai import openai_embedder
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def test_the_usual_limits() -> None:
     assert Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0) == DOCUMENTS
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [("slow", 60.0), ("trickle", 0.02)])
+@pytest.mark.parametrize(("kind", "seconds"), [("slow", 600.0), ("trickle", 0.2)])
 def test_a_query_ends_in_time_whatever_the_server_does(
     make: Make, fake: FakeProvider, kind: str, seconds: float
 ) -> None:
@@ -201,7 +202,7 @@ def test_a_query_ends_in_time_whatever_the_server_does(
     fake.fail(kind, seconds=seconds, times=None)
     started = time.monotonic()
     error = failure_of(embedder, purpose="query")
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
     assert "did not answer in time" in str(error)
     assert error.is_passing
 
@@ -212,17 +213,23 @@ def test_documents_have_a_time_limit_too(make: Make, fake: FakeProvider) -> None
     assert "did not answer in time 2 times" in str(failure_of(embedder))
 
 
-def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider) -> None:
+def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide, has_decided = ProviderCalls._wait_before, threading.Event()
+
+    def wait_before(*given: Any) -> float | None:
+        seconds = decide(*given)
+        has_decided.set()
+        return seconds
+
+    monkeypatch.setattr(ProviderCalls, "_wait_before", wait_before)
     embedder = openai_embedder("m", fake.base_url)
     fake.fail("rate-limit", retry_after=50, times=None)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(embedder.embed, ["one"], "document")
-        while not fake.calls:
-            time.sleep(0.01)
-        time.sleep(0.05)
+        assert has_decided.wait(60)
         embedder.close()
         with pytest.raises(ProviderFailed, match="being closed"):
-            waiting.result(timeout=5)
+            waiting.result(timeout=40)
 
 
 # When asking stops.

@@ -53,10 +53,10 @@ def test_a_provider_that_fails_leaves_a_text_search(tmp_path: Path, open_with: O
 def test_a_provider_that_hangs_holds_no_search_up(tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
     kb = open_with(write_files(tmp_path / "vault", NOTES))
     kb.sync()
-    fake.fail("slow", times=None, seconds=30)
+    fake.fail("slow", times=None, seconds=600)
     started = time.monotonic()
     result = kb.search("topic7 elsewhere")
-    assert time.monotonic() - started < 28
+    assert time.monotonic() - started < 300
     assert result.hits[0].path == "n007.md"
     assert result.degraded
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from conftest import NOW, Files, Run
 from mcp_client import ask, inside
 from mcp_client import run as run_async
 from support import entry, notes_of
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
@@ -258,8 +258,5 @@ def test_the_commands_as_an_agent_calls_them(folder: Path, run: Run) -> None:
     ]
     for event, words in told:
         assert run("hook", event, stdin=json.dumps(base | words), env=env).returncode == 0
-    for _ in range(600):
-        if counts(folder, "retry") != UNTOUCHED:
-            break
-        time.sleep(0.05)
+    eventually(lambda: counts(folder, "retry") != UNTOUCHED)
     assert counts(folder, "retry") == SUCCESS

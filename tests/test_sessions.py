@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from forking import command
 from hypothesis import given
 from hypothesis import strategies as st
 from support import PEAK
+from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
@@ -31,6 +32,10 @@ TOKEN = "ghp_" + "aB3dE6gH9j" * 4
 
 def log_of(kb: KnowledgeBase, session: str) -> Path:
     return kb.vault.machine / "sessions" / f"{session}.jsonl"
+
+
+def is_longer(file: Path, size: int) -> bool:
+    return file.exists() and file.stat().st_size > size
 
 
 def replay(kb: KnowledgeBase, session: str) -> list[Event]:
@@ -234,12 +239,8 @@ def test_killed_writers_leave_whole_events(open_kb: Open, folder: Path, home: Pa
     kb = open_kb(folder)
     for round_ in range(2):
         writers = [_start_writer(folder, home, "killed", f"w{n}", 100_000) for n in range(2)]
-        deadline = time.monotonic() + 30
         size = log_of(kb, "killed").stat().st_size if round_ else 0
-        while time.monotonic() < deadline and (
-            not log_of(kb, "killed").exists() or log_of(kb, "killed").stat().st_size < size + 200_000
-        ):
-            time.sleep(0.01)
+        eventually(functools.partial(is_longer, log_of(kb, "killed"), size + 200_000))
         for writer in writers:
             os.kill(writer.pid, signal.SIGKILL)
             writer.wait()
@@ -428,12 +429,10 @@ def test_append_is_written_while_stdin_is_open(folder: Path, home: Path) -> None
         process.stdin.write(b'{"content": "first"}\n')
         process.stdin.flush()
         file = folder / "memory/.memory-kb/sessions/live.jsonl"
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and not (file.exists() and file.stat().st_size):
-            time.sleep(0.02)
+        eventually(lambda: file.exists() and file.stat().st_size)
         assert lines_of(file)[0]["content"] == "first"
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize(

@@ -204,10 +204,7 @@ def test_watch_sends_what_is_written(tmp_path: Path, open_team: OpenTeam) -> Non
     watching = threading.Thread(target=kb.watch, kwargs={"stop": stop, "poll": True})
     watching.start()
     try:
-        end = time.monotonic() + 20
-        while not _is_there(kb):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        eventually(lambda: _is_there(kb))
     finally:
         stop.set()
         watching.join()
@@ -361,10 +358,7 @@ def start_index(kb: KnowledgeBase, tmp_path: Path) -> subprocess.Popen[bytes]:
 
 def wait_until_the_lock_is_free(server: Server, url: str) -> None:
     """Wait until the server has noticed that the process that held the lock is dead: it ends its statement first."""
-    end = time.monotonic() + 60
-    while server.run(url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != [(0,)]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: server.run(url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)])
 
 
 def test_a_killed_writer_leaves_the_state_before_and_no_lock(

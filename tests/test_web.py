@@ -6,12 +6,12 @@ import json
 import os
 import re
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pages
 import pytest
 from pages import FILES, Parsed, Server, Start
+from watching import eventually, save
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -153,11 +153,8 @@ def test_the_first_page_shows_what_changed_last_with_folders_and_tags(start: Sta
     (other / "rome.md").write_text("# Rome\n\n#travel #all\n", encoding="utf-8")
     for number in range(12):
         os.utime(server.vault / f"{number:02}.md", (1_700_000_000 + number * 86_400,) * 2)
-    for _ in range(100):
-        text = server.ask("/").text
-        if ">Rome<" in text and ">Note 02<" not in text:
-            break
-        time.sleep(0.1)
+    eventually(lambda: ">Rome<" in (text := server.ask("/").text) and ">Note 02<" not in text)
+    text = server.ask("/").text
     shown = re.findall(r'data-main href="[^"]*">([^<]*)<', text)
     assert shown == ["Rome", *(f"Note {number:02}" for number in range(11, 2, -1))]
     links = re.findall(r'href="(/browse\?[^"]*)">([^<]*)</a> <span class="muted small">(\d+)<', text)
@@ -200,12 +197,10 @@ def test_an_empty_folder_has_a_page(start: Start) -> None:
 
 def test_the_number_of_the_state_grows_with_a_change(start: Start) -> None:
     server = start(FILES)
-    first, end = int(server.ask("/generation").text), time.monotonic() + 20
-    (server.vault / "memory/learnings/new.md").write_text("# Something new\n\nzebra\n")
-    while int(server.ask("/generation").text) <= first:
-        assert time.monotonic() < end, "nothing was said"
-        time.sleep(0.1)
-    assert "Something new" in server.ask("/results?q=zebra", hx_request="true").text
+    first = int(server.ask("/generation").text)
+    save(server.vault / "memory/learnings/new.md", "# Something new\n\nzebra\n")
+    eventually(lambda: int(server.ask("/generation").text) > first)
+    eventually(lambda: "Something new" in server.ask("/results?q=zebra", hx_request="true").text)
     assert server.end()[0] == 0
 
 

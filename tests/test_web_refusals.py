@@ -6,8 +6,6 @@ import contextlib
 import json
 import socket
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -15,6 +13,7 @@ import pages
 import pytest
 from conftest import Run, write_files
 from pages import FILES, SECRET_FILE, Parsed, Server, Start
+from watching import eventually
 
 start = pages.start
 shared = pages.shared
@@ -186,11 +185,4 @@ def test_the_vault_names_no_editor(start: Start, tmp_path: Path) -> None:
         opening.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").headers["location"]
         == "/entry?id=flaky-1&said=opened"
     )
-    _wait(lambda: seen.exists() and seen.read_text().endswith("flaky.md 1"))
-
-
-def _wait(condition: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "never came"
-        time.sleep(0.02)
+    eventually(lambda: seen.exists() and seen.read_text().endswith("flaky.md 1"))
