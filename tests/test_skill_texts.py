@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,7 +128,7 @@ def test_what_is_written_reads_back(said: SkillText) -> None:
 
 @given(bodies, bodies)
 def test_an_update_changes_the_parts_it_speaks_of(old: SkillText, new: SkillText) -> None:
-    spoken = replace(new, prerequisites=None, exit_criteria=None)
+    spoken = new._replace(prerequisites=None, exit_criteria=None)
     body = render_skill(old) + "\n\n## Notes\n\nMine.\n"
     changed = update_body(body, spoken, None)
     assert "\n\n## Notes\n\nMine.\n" in changed

@@ -3,7 +3,6 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,7 +109,6 @@ class Context(NamedTuple):
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
-@dataclass(frozen=True)
 class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
@@ -119,13 +117,18 @@ class ContextBuilder:
         host: what an agent remembers by itself, and does not give its model by itself.
     """
 
-    material: "Material"
-    labels: Sequence[str]
-    today: date
-    settings: "ContextSettings"
-    marks: Mapping[str, str]
-    host: Sequence[Hit] = ()
-    count: "TokenCounter" = count_tokens
+    def __init__(
+        self,
+        material: "Material",
+        labels: Sequence[str],
+        today: date,
+        settings: "ContextSettings",
+        marks: Mapping[str, str],
+        host: Sequence[Hit] = (),
+        count: "TokenCounter" = count_tokens,
+    ) -> None:
+        self.material, self.labels, self.today, self.settings = material, labels, today, settings
+        self.marks, self.host, self.count = marks, host, count
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""

@@ -219,7 +219,7 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     name = as_text(draft.text.name)
     if name is None or not name.strip("#"):
         raise UsageError("a skill has no name", 'try: memory-kb skills create "Release train" --step "Tag the build."')
-    text = replace(draft.text, name=name, description=as_text(draft.text.description))
+    text = draft.text._replace(name=name, description=as_text(draft.text.description))
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)
     refuse_secrets(draft.body or "", *texts_of(dict(draft.fields)), allow=allow_secret)

@@ -1,10 +1,9 @@
 """Parse, write and update the Markdown of a skill, keeping what people wrote."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.lists_and_fences import (
@@ -42,8 +41,7 @@ _BLANK = " \t\r\n"
 _SIGN = re.compile(r"#{1,6}(?:\s|$)|`{3}|~{3}|-{3}|={3}|[-*+>](?:\s|$)|\d{1,9}[.)]\s")
 
 
-@dataclass(frozen=True, slots=True)
-class SkillText:
+class SkillText(NamedTuple):
     """What a skill says; a part that is None is not spoken of. Each of `errors` reads `error: fix`."""
 
     name: str
