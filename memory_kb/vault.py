@@ -317,6 +317,22 @@ def default_status(path: str, *, is_memory: bool) -> str:
     return next((_STATUS_FOLDERS[part] for part in path.split("/")[:-1] if part in _STATUS_FOLDERS), "active")
 
 
+def identify(vault: Vault) -> object:
+    """Return what differs once something else, or nothing, is in the place of a vault, its index or its configuration."""
+    # The folder as it was named may be a link.
+    folders = [vault.named[0], *(root.folder for root in vault.roots), vault.machine, vault.machine / ".memory.db"]
+    files = [vault.home / "config.yaml", vault.config_file]
+    return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]
+
+
+def _state(place: Path | str) -> tuple[int, ...]:
+    try:
+        state = os.stat(place)
+    except OSError:
+        return ()
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
 def working_folder() -> Path:
     """Return the working folder, or the root where it was deleted under us."""
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
 import sqlite3
 import sys
@@ -25,7 +24,7 @@ from memory_kb.plainfiles import make_folder
 from memory_kb.reports import WatchReport
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
-from memory_kb.vault import Vault, hold_lock
+from memory_kb.vault import Vault, hold_lock, identify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +85,7 @@ class Watching:
         while not stop.is_set():
             try:
                 vault = self._open(memory_folder)
-                watch = _Watch(vault, self._vault.named[0], stop, on_batch or _ignore, notify)
+                watch = _Watch(vault, stop, on_batch or _ignore, notify)
             except _FAILURES as exc:
                 if cause == "start":
                     raise
@@ -115,12 +114,11 @@ class _Watch:
     def __init__(
         self,
         vault: Vault,
-        named_folder: str,
         stop: threading.Event,
         on_batch: Callable[[WatchReport], None],
         notify: Notify,
     ) -> None:
-        self._vault, self._named_folder, self._stop = vault, named_folder, stop
+        self._vault, self._stop = vault, stop
         self._on_batch, self._notify = on_batch, notify
         #: None for a change, or the question of a search, in the order of the file events.
         self._events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -138,8 +136,8 @@ class _Watch:
         self._opened = contextlib.ExitStack()
         self._index = VaultIndex(vault)
         self._opened.callback(self._index.close)
-        self._index.use(lambda _: None)  # makes what `_identify` looks at
-        self._identity = _identify(vault, named_folder)
+        self._index.use(lambda _: None)  # makes what `identify` looks at
+        self._identity = identify(vault)
 
     def observe(self, *, poll: bool) -> None:
         """Begin to receive file events, if there are any here."""
@@ -190,7 +188,7 @@ class _Watch:
 
     def _goes_on(self) -> bool:
         is_observed = self._observer is None or self._observer.is_alive()
-        return is_observed and _identify(self._vault, self._named_folder) == self._identity
+        return is_observed and identify(self._vault) == self._identity
 
     def _next_events(self) -> tuple[bool, str | None]:
         """Wait for a change, then for a pause; return whether notes changed, and the question of a search after that.
@@ -347,25 +345,6 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
         yield publish
     if vault.settings.embeddings.provider != "none":
         yield embed
-
-
-def _identify(vault: Vault, named_folder: str) -> object:
-    """Return what differs when something else, or nothing, is in the place of a vault or of its configuration.
-
-    `named_folder` is the path that the vault was opened by, which may be a link.
-    """
-    roots = [root.folder for root in vault.roots]
-    folders: list[Path | str] = [named_folder, *roots, vault.machine, vault.machine / ".memory.db"]
-    files = [vault.home / "config.yaml", vault.config_file]
-    return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]
-
-
-def _state(place: Path | str) -> tuple[int, ...]:
-    try:
-        state = os.stat(place)
-    except OSError:
-        return ()
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _ignore(_: object) -> None:

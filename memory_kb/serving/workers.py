@@ -9,17 +9,16 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.vault_index import has_watcher
 from memory_kb.kb import KnowledgeBase
+from memory_kb.vault import identify
 
 _T = TypeVar("_T")
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
 GRACE_SECONDS = 1.5
-_Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 class Address(NamedTuple):
@@ -46,7 +45,7 @@ class Worker:
     def __init__(self, address: Address, name: str) -> None:
         self._address = address
         self._kb: KnowledgeBase | None = None
-        self._opened_as: _Signature = ()
+        self._opened_as: object = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._going: set[Future[Any]] = set()
 
@@ -76,12 +75,12 @@ class Worker:
 
     def _fresh(self) -> KnowledgeBase:
         """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
-        if self._kb is not None and self._opened_as != _sign(self._kb):
+        if self._kb is not None and self._opened_as != identify(self._kb.vault):
             self._kb.close()
             self._kb = None
         if self._kb is None:
             self._kb = self._address.open()
-            self._opened_as = _sign(self._kb)
+            self._opened_as = identify(self._kb.vault)
         return self._kb
 
 
@@ -96,20 +95,6 @@ class Workers:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
         self.reading.close(0.0)
         self.writing.close(patience, last)
-
-
-def _sign(kb: KnowledgeBase) -> _Signature:
-    """Return what identifies the state of a vault: its folders and its configuration."""
-    configured = (kb.vault.home / "config.yaml", kb.vault.config_file)
-    return (_stat(kb.vault.machine, with_time=False), *(_stat(file, with_time=True) for file in configured))
-
-
-def _stat(path: Path, *, with_time: bool) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns if with_time else 0
 
 
 #: Seconds between two looks whether the watcher of the vault has ended.
