@@ -21,8 +21,6 @@ MAX_VALUES = 50_000
 #: Characters of a block that never ends, or may be none, that are looked at.
 MAX_BROKEN = 65_536
 MAX_DEPTH = 50
-#: Characters of a block that is remembered for a while once it is read.
-_SHORT = 2_000
 # What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
 _NESTING = ("[", "{", "- ", "-\t", "? ", "?\t")
 _MAX_BITS = 1_024
@@ -85,9 +83,23 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
     """
     if len(block) > MAX_BLOCK * scale:
         raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK * scale:,} characters")
-    if len(block) > _SHORT:
-        return _parse(block, scale)
-    return {key: _copy(value) for key, value in _parse_again(block, scale).items()}
+    import yaml
+
+    try:
+        _check_depth(block)
+        value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
+    except yaml.YAMLError as exc:
+        raise _not_yaml(exc) from exc
+    except InvalidBlock:
+        raise
+    except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
+        raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidBlock("the frontmatter is not a mapping of keys to values")
+    spent = [MAX_VALUES * (1 - scale)]
+    return {_plain_key(key): _plain_value(item, spent, 1) for key, item in value.items()}
 
 
 class YamlItem(NamedTuple):
@@ -144,32 +156,6 @@ def _not_yaml(exc: "yaml.YAMLError") -> InvalidBlock:
     return InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0)
 
 
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
-
-
-def _parse(block: str, scale: int) -> dict[str, Any]:
-    import yaml
-
-    try:
-        _check_depth(block)
-        value = yaml.load(block, yaml_loader())  # noqa: S506 - built on the safe loader
-    except yaml.YAMLError as exc:
-        raise _not_yaml(exc) from exc
-    except InvalidBlock:
-        raise
-    except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
-        raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InvalidBlock("the frontmatter is not a mapping of keys to values")
-    spent = [MAX_VALUES * (1 - scale)]
-    return {_plain_key(key): _plain_value(item, spent, 1) for key, item in value.items()}
-
-
 def _check_depth(block: str) -> None:
     """Refuse a block that is nested too deeply, before anything recursive reads it."""
     if sum(map(block.count, _NESTING)) <= MAX_DEPTH:
@@ -213,7 +199,3 @@ def _plain_value(value: object, spent: list[int], depth: int) -> Any:
     if isinstance(value, (list, tuple, set)):
         return [_plain_value(item, spent, depth + 1) for item in value]
     return as_read(str(value))
-
-
-# A block is read to plan a change of it, as the change leaves it, and by the index soon after.
-_parse_again = functools.lru_cache(maxsize=512)(_parse)

@@ -143,24 +143,10 @@ def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> st
         >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])
         ("'yes'", 'a, b', "'a, b'", "[x, '2026-01-01']")
     """
-    return (
-        _emit_scalar(value, style, is_flow=is_flow)
-        if isinstance(value, str | int | float)
-        else _emit(value, None, is_flow=is_flow)
-    )
-
-
-# The same few words, counts and dates are written into entry after entry.
-@functools.lru_cache(maxsize=1_024, typed=True)
-def _emit_scalar(value: str | float, style: str | None, *, is_flow: bool) -> str:
-    return _emit(value, style if isinstance(value, str) else None, is_flow=is_flow)
-
-
-def _emit(value: Value, style: str | None, *, is_flow: bool) -> str:
     import yaml
 
     options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20, "sort_keys": False}
-    options["default_style"] = style
+    options["default_style"] = style if isinstance(value, str) else None
     if is_flow:
         emitted = str(yaml.safe_dump([value], **options)).strip()[1:-1]
     else:
