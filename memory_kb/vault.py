@@ -320,7 +320,8 @@ def default_status(path: str, *, is_memory: bool) -> str:
 def identify(vault: Vault) -> object:
     """Return what differs once something else, or nothing, is in the place of a vault, its index or its configuration."""
     # The folder as it was named may be a link.
-    folders = [vault.named[0], *(root.folder for root in vault.roots), vault.machine, vault.machine / ".memory.db"]
+    roots = [root.folder for root in vault.roots]
+    folders: list[str | Path] = [vault.named[0], *roots, vault.machine, vault.machine / ".memory.db"]
     files = [vault.home / "config.yaml", vault.config_file]
     return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]
 
