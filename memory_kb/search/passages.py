@@ -106,17 +106,30 @@ class WordFinder:
         return found, [term for term in self.terms.values() if term not in found]
 
     def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
-        matches = [self._begin_alike(text) for text in texts]
+        matches = self._begin_alike(texts)
         words = {word for found in matches for _, word in found}
         self._stems |= {word: self._recognise(stem) for word, stem in self._index.stems(words).items()}
         return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
 
-    def _begin_alike(self, text: str) -> list[tuple[int, str]]:
-        """Return the words of a text that begin like one of the query, each with its place."""
-        bare = _bare(text)
-        places = {place for start in self._starts for place in _find_all(bare, start)}
-        firsts = (place for place in sorted(places) if not place or not bare[place - 1].isalnum())
-        return [(place, word.group()) for place in firsts if (word := _TOKEN.match(text, place))]
+    def _begin_alike(self, texts: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """Return the words of every text that begin like one of the query, each with its place.
+
+        All texts are searched as one: there are many, and most are short.
+        """
+        bare, starts = "\n".join(map(_bare, texts)), [0]
+        for text in texts:
+            starts.append(starts[-1] + len(text) + 1)
+        found: list[list[tuple[int, str]]] = [[] for _ in texts]
+        number = 0
+        for place in sorted({place for start in self._starts for place in _find_all(bare, start)}):
+            if place and bare[place - 1].isalnum():
+                continue
+            while place >= starts[number + 1]:
+                number += 1
+            within = place - starts[number]
+            if word := _TOKEN.match(texts[number], within):
+                found[number].append((within, word.group()))
+        return found
 
     def _recognise(self, stem: str) -> str:
         """Return what a word of a text counts as: itself, if the query has it, or a beginning that it has."""

@@ -1,7 +1,6 @@
 """Score candidates: relevance, prominence, scope, and the fusion of words and vectors."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import jaccard, tokens
+from memory_kb.text import has_cjk, jaccard, tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
 WEIGHTS = (3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
@@ -95,19 +94,22 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     stop = stop_words(sorted(asked))
     asked = asked - stop or asked
 
-    def likeness(lines: str, mark: str) -> float:
-        said = [words for words in _words_of(lines, mark) if not asked.isdisjoint(words)]
-        return max([jaccard(asked, words - stop or words) for words in said], default=0.0)
+    def may_share(line: str) -> bool:
+        # Only words of scripts without spaces may be cut out of a line that does not hold them as they are.
+        folded = line.casefold()
+        return any(word in folded for word in asked) or has_cjk(line)
 
-    names = ((one, f"{one.title}\n{one.names}") for one in candidates)
-    return {one.key: HEADING_BONUS * (likeness(name, "\n") + likeness(one.headings, " > ")) for one, name in names}
+    def likeness(lines: Sequence[str]) -> float:
+        # Most lines say no word of the query, which is seen sooner than they are cut into words.
+        said = [tokens(line) for line in lines if may_share(line)]
+        return max(
+            [jaccard(asked, words - stop or words) for words in said if not asked.isdisjoint(words)], default=0.0
+        )
 
+    def bonus(one: Candidate) -> float:
+        return HEADING_BONUS * (likeness(f"{one.title}\n{one.names}".split("\n")) + likeness(one.headings.split(" > ")))
 
-# Titles and headings come again with every search.
-@functools.lru_cache(maxsize=5_000)
-def _words_of(lines: str, mark: str) -> tuple[frozenset[str], ...]:
-    """Return the words of each of some lines with a mark between them."""
-    return tuple(map(tokens, lines.split(mark)))
+    return {one.key: bonus(one) for one in candidates}
 
 
 def normalise(totals: Sequence[float]) -> list[float]:
