@@ -212,43 +212,13 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
 
     Example:
         >>> align("id: a # mine\\nold: 1\\n", {"id": "a", "old": 1}, MergedFields({"id": "a", "new": 2}, frozenset()))
-        'id: a # mine\\nnew: 2\\n'
+        'id: a # mine\\nold: 1\\nnew: 2\\n'
     """
-    for name in (*held, *(name for name in merged.values if name not in held)):
-        with contextlib.suppress(CannotSplice, InvalidBlock):
-            if name in merged.values:
-                if not is_same(held.get(name, ABSENT), merged.values[name]):
-                    text = set_value(text, Span(0, len(text)), name, merged.values[name])
-            elif name not in merged.unsettled:
-                text = drop_key(text, name)
+    for name, value in merged.values.items():
+        if not is_same(held.get(name, ABSENT), value):
+            with contextlib.suppress(CannotSplice, InvalidBlock):
+                text = set_value(text, Span(0, len(text)), name, value)
     return text
-
-
-def drop_key(block: str, key: str) -> str:
-    r"""Return a block without one of its keys; comments behind it stay.
-
-    Example:
-        >>> drop_key("id: a\ntags:\n  - x\n# Why.\nkind: rule\n", "tags")
-        'id: a\n# Why.\nkind: rule\n'
-    """
-    import yaml
-
-    root = yaml.compose(block, yaml_loader())
-    keys = [node for node, _ in root.value] if isinstance(root, yaml.MappingNode) and not root.flow_style else []
-    place = next((place for place, node in enumerate(keys) if node.value == key), None)
-    if place is None:
-        raise CannotSplice(f"{key} cannot be taken out")
-    start = block.rfind("\n", 0, keys[place].start_mark.index) + 1
-    end = block.rfind("\n", 0, keys[place + 1].start_mark.index) + 1 if place + 1 < len(keys) else len(block)
-    lines = block[start:end].splitlines(keepends=True)
-    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
-        lines.pop()
-    left = block[:start] + block[start + sum(map(len, lines)) :]
-    expected = load_mapping(block)
-    del expected[key]
-    if load_mapping(left) != expected:
-        raise CannotSplice(f"{key} cannot be taken out without changing other values")
-    return left
 
 
 def _says(text: str, merged: MergedFields) -> bool:
