@@ -9,6 +9,8 @@ import stat
 from pathlib import Path
 from typing import IO
 
+#: The folder of what belongs to this machine alone, in a vault.
+MACHINE = ".memory-kb"
 _ALWAYS = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
@@ -89,8 +91,17 @@ def create_plain(file: Path, mode: int) -> int:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, with those around it; a link in its place is an error."""
-    path.mkdir(parents=True, exist_ok=True)
+    """Make a folder, with those around it up to a machine folder; a link in its place is an error.
+
+    What is around a machine folder is a person's, and may have been moved away just now.
+    """
+    try:
+        path.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        if path.name == MACHINE:
+            raise
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
     if path.is_symlink():
         raise _not_plain(path)
     return path

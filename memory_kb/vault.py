@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.model import Location, make_place
-from memory_kb.plainfiles import open_plain
+from memory_kb.plainfiles import MACHINE, open_plain
 from memory_kb.regex import regex
 from memory_kb.seal import NO_SEAL, Seal
 from memory_kb.settings import Settings
 from memory_kb.text import moment_text
 
-MACHINE = ".memory-kb"
 GLOBAL_PREFIX = "~global/"
 #: `~/MEMORY.md`, which belongs to the default home without lying in it.
 HOME_NOTE = "~global/~/MEMORY.md"

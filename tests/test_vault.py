@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import Files
 
-from memory_kb.errors import VaultNotFound
+from memory_kb import KnowledgeBase
+from memory_kb.errors import MemoryKBError, VaultNotFound
 from memory_kb.model import Location
+from memory_kb.store.events import Event
 from memory_kb.store.walk import walk
 from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, place_of_path
 
@@ -229,3 +232,24 @@ def test_a_vault_named_relative_to_the_working_folder(vault: MakeVault, monkeypa
     assert find_vault(".", "../home", environ={}, cwd=folder).folder == folder
     assert find_vault(".", "../home", environ={}, cwd=folder).home == folder.parent / "home"
     assert find_vault(os.curdir, folder, environ={}, cwd=folder).roots[0].folder == folder
+
+
+@pytest.mark.parametrize("inner", ["memory/", ""], ids=["memory", "plain"])
+def test_a_vault_that_is_moved_away_while_it_is_used_is_not_made_anew(
+    vault: MakeVault, open_kb: Callable[..., KnowledgeBase], inner: str
+) -> None:
+    folder = vault({f"{inner}a.md": "The gateway says so.\n"} | ({"memory/config.yaml": ""} if inner else {}))
+    kb = open_kb(folder)
+    kb.sync()
+    (place := folder / inner).rename(folder.with_name("away"))
+    for use in (
+        lambda: kb.sessions.append([Event(content="a")], session="s"),
+        lambda: kb.search("gateway"),
+        lambda: kb.context("the gateway"),
+        lambda: kb.learn("The gateway is new.") if inner else None,
+        kb.sync,
+        kb.reopen,
+    ):
+        with contextlib.suppress(MemoryKBError, OSError):
+            use()
+        assert not place.exists()

@@ -14,10 +14,11 @@ from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
+from memory_kb.plainfiles import MACHINE
 from memory_kb.reports import RunReport
 from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode
-from memory_kb.vault import MACHINE, Vault
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from memory_kb.agents.self_test import ProofCheck

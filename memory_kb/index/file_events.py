@@ -14,7 +14,8 @@ from typing import cast
 from watchdog import events, observers
 
 from memory_kb.index.vault_index import QUESTIONS
-from memory_kb.vault import MACHINE, Vault
+from memory_kb.plainfiles import MACHINE
+from memory_kb.vault import Vault
 
 #: Seconds that threads are given to end.
 _END_SECONDS = 2.0

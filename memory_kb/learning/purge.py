@@ -21,7 +21,7 @@ from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
-from memory_kb.plainfiles import read_plain
+from memory_kb.plainfiles import MACHINE, read_plain
 from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText, read_note_text
@@ -32,7 +32,7 @@ from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.worktrees import find_repository
 from memory_kb.store.writer import Writer
 from memory_kb.text import decode, encode, load_json
-from memory_kb.vault import MACHINE, Vault
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

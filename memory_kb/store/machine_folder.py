@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
-from memory_kb.plainfiles import make_folder, read_plain, write_plain
+from memory_kb.plainfiles import MACHINE, make_folder, read_plain, write_plain
 from memory_kb.seal import Seal, SealKey, load_seal_key
-from memory_kb.vault import MACHINE, PLAIN_MARK, Vault, find_enclosing, hold_lock
+from memory_kb.vault import PLAIN_MARK, Vault, find_enclosing, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
 #: How a machine folder is called that was not made here.
@@ -44,7 +44,7 @@ def prepare_machine(
     """
     key = load_seal_key(environ, tuple(outside))
     if not os.path.lexists(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     seal, is_current = key.verify(folder)
     notices: tuple[str, ...] = ()
     if seal is None:
@@ -183,8 +183,9 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         if is_new and vault.memory is None:
             write_plain(wanted / PLAIN_MARK, _PLAIN_TEXT, 0o644)
         return machine
-    except OSError:
-        pass
+    except OSError as exc:
+        if not wanted.parent.is_dir():
+            raise VaultNotFound(f"the vault's folder {wanted.parent} is gone") from exc
     try:
         return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), environ, outside)
     except (OSError, RuntimeError):

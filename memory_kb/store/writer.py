@@ -15,6 +15,7 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
 from memory_kb.markdown.splice import Splice
 from memory_kb.model import Problem
+from memory_kb.plainfiles import MACHINE
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.files import (
@@ -37,7 +38,7 @@ from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
 from memory_kb.store.safe_paths import explain_unsafe, find_target
 from memory_kb.text import hash_of
-from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
+from memory_kb.vault import GLOBAL_PREFIX, Vault, count_day_folders, hold_lock
 
 #: Seconds to wait for the lock of the vault while another process writes.
 WRITE_LOCK_SECONDS = 60.0
@@ -105,6 +106,7 @@ class Writer:
 
     def prepare_home(self) -> Path:
         """Return the machine folder of the home, made and checked."""
+        self._vault.home.mkdir(parents=True, exist_ok=True)
         prepared = prepare_machine(self._vault.home / MACHINE, self._vault.environ, [self._vault.home])
         self._notices += prepared.notices
         return prepared.folder
