@@ -5,7 +5,8 @@ them still matching is enough, so that a vault may be renamed, or restored from 
 an archive or a copy has no such signature.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
@@ -13,7 +14,6 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from memory_kb.plainfiles import create_plain, read_plain, write_plain
 
@@ -29,10 +29,11 @@ _SECRET, _SIZE = "secret", 32
 _HEAD = "memory-kb 1"
 
 
-class Seal(NamedTuple):
+class Seal:
     """The key of one machine folder; what it signs was written on this machine for this folder."""
 
-    key: bytes
+    def __init__(self, key: bytes) -> None:
+        self.key = key
 
     def sign(self, data: bytes) -> str:
         """Return the signature of some bytes."""
@@ -43,11 +44,11 @@ class Seal(NamedTuple):
 NO_SEAL = Seal(b"")
 
 
-class SealKey(NamedTuple):
+class SealKey:
     """The secret of this user on this machine, and the folder that it is kept in; None where it cannot be kept."""
 
-    key: bytes
-    folder: Path | None
+    def __init__(self, key: bytes, folder: Path | None) -> None:
+        self.key, self.folder = key, folder
 
     def verify(self, machine: Path) -> tuple[Seal | None, bool]:
         """Return the seal of a machine folder, None if it was not made here, and whether path and inode both match."""

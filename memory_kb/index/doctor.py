@@ -28,7 +28,8 @@ from memory_kb.index.note_findings import find_line, say_dead, say_double
 from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
-from memory_kb.index.sync import find_hidden, read_as_indexed, read_note_bytes, survey
+from memory_kb.index.survey import find_hidden, survey
+from memory_kb.index.sync import read_as_indexed, read_note_bytes
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry

@@ -11,7 +11,6 @@ from memory_kb.errors import UnreadableInput
 from memory_kb.index.database import DATABASE
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import pending_passages
 from memory_kb.model import Problem, SyncReport
 from memory_kb.store.machine_folder import adopt
 from memory_kb.vault import Vault
@@ -73,6 +72,8 @@ class Indexing:
         """
         if not self._index.may_embed:
             return None
+        from memory_kb.index.survey import pending_passages
+
         return self._index.use(
             lambda index: self._index.vector_search.estimate(index, pending_passages(self._vault, index))
         )

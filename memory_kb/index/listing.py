@@ -29,7 +29,7 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.rows import decode_note
 from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
-from memory_kb.index.sync import find_hidden, survey
+from memory_kb.index.survey import find_hidden, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
 from memory_kb.regex import regex

@@ -5,11 +5,10 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.database import MEMORY
 from memory_kb.index.port import KnownFile, Progress, SyncWindow
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
@@ -20,7 +19,6 @@ from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, place_of_path
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
     from memory_kb.index.sqlite_writer import SqliteWriter
-    from memory_kb.index.vectors import EmbeddedPassage
 
 
 #: Where to look: in some folders or at some notes, everywhere with None.
@@ -168,49 +166,6 @@ def real_differences(
 _BATCH_SECONDS = 1.0
 
 
-class Changes(NamedTuple):
-    """The report of `status`: the differences by name, and every known problem."""
-
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    problems: tuple[Problem, ...]
-    files: int
-
-    @property
-    def pending(self) -> int:
-        return len(self.added) + len(self.changed) + len(self.removed)
-
-
-def survey(vault: Vault, index: SqliteIndex) -> Changes:
-    """Compare disk and index without changing either. A file that cannot be read is a problem, and no addition."""
-    from memory_kb.index.rows import explain_unreadable
-
-    problems: list[Problem] = []
-    added, changed, removed = list[str](), list[str](), list[str]()
-    for file, known, _ in real_differences(vault, index, problems):
-        reason = explain_unreadable(file.location) if file else None
-        if file and reason:
-            problems.append(Problem(file.path, 1, reason))
-        if file is None and known:
-            removed.append(known.path)
-        elif file and known:
-            changed.append(file.path)
-        elif file and not reason:
-            added.append(file.path)
-    files = index.count_files() + len(added) - len(removed)
-    known_problems = _sorted({*problems, *index.problems()})
-    return Changes(tuple(added), tuple(changed), tuple(removed), known_problems, files)
-
-
-def find_hidden(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
-    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    for file in walk(vault, vault.settings.ignore, []):
-        if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
-            yield file.path
-
-
 def sync(
     vault: Vault,
     index: SqliteIndex,
@@ -254,7 +209,7 @@ class _SyncRun:
             self._write(differences(self._vault, self._index, self._problems, self._regions), rebuild=False)
         counts = (self._added, self._changed, self._removed)
         unchanged = self._index.count_files() - self._added - self._changed
-        problems = _sorted({*self._problems, *self._index.problems()})
+        problems = tuple(sorted({*self._problems, *self._index.problems()}))
         return SyncReport(*counts, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
@@ -335,10 +290,6 @@ class _SyncRun:
             self._removed += 1
 
 
-def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
-
-
 def put_note(writer: "SqliteWriter", vault: Vault, raw: "RawNote", *, is_known: bool = False) -> None:
     """Parse a file's bytes and put the result into an index."""
     note = read_as_indexed(vault, raw)
@@ -351,56 +302,3 @@ def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
 
     path, is_memory = raw.stat.path, vault.memory is not None
     return read_note(raw, place_of_path(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
-
-
-def pending_passages(vault: Vault, index: SqliteIndex) -> "Iterator[EmbeddedPassage]":
-    """Yield what would be embedded of the files that the index does not hold as they are."""
-    from memory_kb.index.vectors import make_passages
-
-    for file, _, _ in real_differences(vault, index, []):
-        if file is None:
-            continue
-        with contextlib.suppress(OSError):
-            for chunk in read_as_indexed(vault, read_note_bytes(vault, file)).chunks:
-                yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
-
-
-#: The most files that are read, the newest first, so that a learn after a large checkout takes no second longer; and
-#: the most before there is an index.
-_MOST_FILES, _MOST_AT_FIRST = 50, 300
-
-
-class Unindexed:
-    """The notes in some regions that differ from an index, in an index of their own in memory.
-
-    Attributes:
-        index: what the newest of them say.
-        outdated: the paths of which the other index says something else, or which are gone.
-        is_whole: whether all of them were read, not the newest alone.
-    """
-
-    def __init__(self, vault: Vault, index: SqliteIndex) -> None:
-        self._vault, self._other = vault, index
-        self.index = SqliteIndex(MEMORY, vault.settings.index.tokenizer)
-        self.outdated: set[str] = set()
-        self.is_whole = True
-
-    def close(self) -> None:
-        """Close the index in memory."""
-        self.index.close()
-
-    def read(self, regions: Regions) -> bool:
-        """Read what differs in some regions; return whether anything does."""
-        import heapq
-
-        changed = real_differences(self._vault, self._other, [], regions)
-        found = [one for one in changed if one.path not in self.outdated]
-        self.outdated.update(one.path for one in found)
-        files = [one.file for one in found if one.file]
-        most = _MOST_FILES if self._other.generation else _MOST_AT_FIRST
-        self.is_whole = self.is_whole and len(files) <= most
-        with self.index.write() as writer:
-            for file in heapq.nlargest(most, files, key=lambda file: file.mtime_ns):
-                with contextlib.suppress(OSError):
-                    put_note(writer, self._vault, read_note_bytes(self._vault, file))
-        return bool(found)

@@ -24,7 +24,7 @@ from memory_kb.index.database import (
 )
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Regions, has_changed_files, survey, sync
+from memory_kb.index.sync import Regions, has_changed_files, sync
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.plainfiles import append_plain
 from memory_kb.store.walk import UNLISTED
@@ -395,6 +395,8 @@ class VaultIndex:
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
         """Return how many files the index lacks, and why it could not be updated."""
+        from memory_kb.index.survey import survey
+
         pending = survey(self._vault, index).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
 

@@ -143,7 +143,7 @@ class EntryVerbs:
         Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
         index is marked as in need of an update in the background.
         """
-        from memory_kb.index.sync import Unindexed
+        from memory_kb.index.survey import Unindexed
 
         def find(index: SqliteIndex) -> StoredEntry | None:
             with closing(Unindexed(self._vault, index)) as newer, index.snapshot():

@@ -1,4 +1,4 @@
-"""Create a vault and its machine folder."""
+"""Prepare the machine folder of a vault: made, checked, set aside where another machine made it."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.errors import UsageError, VaultNotFound
+from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import MACHINE, make_folder, read_plain, write_plain
 from memory_kb.seal import Seal, SealKey, load_seal_key
-from memory_kb.vault import PLAIN_MARK, Vault, find_enclosing, hold_lock
+from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
 #: How a machine folder is called that was not made here.
@@ -250,70 +250,6 @@ def _cache_folder(environ: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         return Path(environ.get("LOCALAPPDATA", "~")).expanduser() / "memory-kb"
     return Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser() / "memory-kb"
-
-
-_CONFIG = """\
-# MEMORY.md beside this file is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.
-# Settings of this vault; what is not set here has its default. docs/settings.md lists them all.
-# ranking:
-#   half_life_days: 90        # an entry counts half after this long without use
-#   prominence_exponent: 0.1  # 0 ranks by the words alone
-# ignore: [node_modules, drafts]
-"""
-
-#: Files beside `memory/` that belong to the vault.
-_TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
-#: Anything in it would count as known.
-_MEMORY = ""
-
-
-class CreatedVault(NamedTuple):
-    """A vault's folder, the files that had to be made for it, and the folder of the vault that it is in."""
-
-    folder: Path
-    created: tuple[Path, ...]
-    notes_beside: int = 0
-    around: Path | None = None
-
-
-def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
-    """Make `folder/memory` with what a vault needs.
-
-    Everything that is there is left alone.
-    """
-    place = Path(folder).expanduser()
-    memory = place / "memory"
-    around = find_enclosing(Path(os.path.realpath(place)))
-    if around and around.is_among_notes:
-        raise UsageError(
-            f"no vault can be made in {folder}: it is among the notes of the vault {around.folder}",
-            "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
-        )
-    created: list[Path] = []
-    try:
-        memory.mkdir(parents=True, exist_ok=True)
-        for name, text in (("config.yaml", _CONFIG), ("MEMORY.md", _MEMORY)):
-            if _write_new(memory / name, text):
-                created.append(memory / name)
-        if not (memory / MACHINE).exists():
-            created.append(memory / MACHINE)
-        prepare_machine(memory / MACHINE, environ, [memory])
-    except OSError as exc:
-        blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
-        reason = f"{blocked} is a file" if blocked else exc.strerror
-        hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
-        raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
-    beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
-    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
-
-
-def _write_new(file: Path, text: str) -> bool:
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        return False
-    return True
 
 
 def find_command(path: str | None) -> tuple[str, ...]:
