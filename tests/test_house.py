@@ -21,6 +21,8 @@ HEAVY = (
 SLOW_TO_LOAD = ("click", "dataclasses", "inspect", "yaml", "memory_kb.reports", "memory_kb.index.rows")
 
 
+#: What others load that hardly use it: for one method of `Path`, and for classes that need not be dataclasses.
+UNUSED = {"urllib.parse", "dataclasses"}
 #: The named tuples that were loaded and whose annotations had to be parsed from text; Python prepares its parser for that.
 PARSED_TUPLES = """[
     f"{one.__module__}.{one.__name__}"
@@ -104,19 +106,31 @@ def test_what_is_not_needed_is_not_loaded(
 @pytest.mark.parametrize(
     "words", [("index",), ("search", "flaky"), ("hook", "prompt"), ("hook", "session-start")], ids=" ".join
 )
-def test_a_frequent_command_defines_no_class_from_text(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+def test_a_frequent_command_loads_only_what_it_uses(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("---\nid: one\nkind: rule\n---\nflaky quokka tests\n", encoding="utf-8")
+    os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     payload = json.dumps({"session_id": "s1", "cwd": str(tmp_path), "prompt": "why are the quokka tests flaky?"})
     code = (
         f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({payload.encode()!r}))\n"
         f"sys.argv[1:] = [*{words!r}, '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}]\n"
-        f"os._exit = lambda code: print('\\nsaid', code, 'dataclasses' in sys.modules, {PARSED_TUPLES})\n"
+        f"os._exit = lambda code: print('\\nsaid', code, {UNUSED!r} & {{*sys.modules}}, {PARSED_TUPLES})\n"
         "from memory_kb.cli import main\n"
         "main()"
     )
-    assert _run_python("-c", code).stdout.splitlines()[-1] == "said 0 False []"
+    assert _run_python("-c", code).stdout.splitlines()[-1] == "said 0 set() []"
+
+
+def test_a_path_is_a_uri_although_pathlib_was_loaded_without_urllib() -> None:
+    code = (
+        "import os, sys; sys.argv[1:] = ['--version']; from memory_kb.cli import main\n"
+        "def leave(code):\n"
+        "    import pathlib, urllib.parse\n"
+        "    print(pathlib.PurePosixPath('/a b').as_uri(), urllib.parse.urlsplit('//x').netloc)\n"
+        "os._exit = leave; main()"
+    )
+    assert _run_python("-c", code).stdout.splitlines()[-1] == "file:///a%20b x"
 
 
 def test_a_hook_that_says_something_loads_nothing_heavy_and_no_parser(run: Run, tmp_path: Path) -> None:
