@@ -15,7 +15,9 @@ _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 _WORD, _INSIDE = re.compile(r"\w+"), re.compile(r"\w")
-_SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
+#: The usual endings of English words, as an expression.
+ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
+_SUFFIX = re.compile(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 
 
 class Topic(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from html import escape, unescape
 from textwrap import dedent
 
-from memory_kb.context.highlight import QueryWords, mark_words, read_query_words
+from memory_kb.context.highlight import mark_words, read_query_words
 
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^>]*)>")
 _LEFT_OUT = frozenset(("a", "audio", "video", "hr", "section", "sup", "mark"))
@@ -40,7 +40,7 @@ def _without_action(found: re.Match[str]) -> str:
     return f"<{close}{name}{kept}>"
 
 
-def _mark_html(html: str, wanted: QueryWords) -> str:
+def _mark_html(html: str, wanted: re.Pattern[str] | None) -> str:
     """Return HTML with the words of a query marked, but for those in formulas."""
     pieces, is_formula = [], False
     for number, piece in enumerate(re.split(r"(<[^>]*>)", html)):
