@@ -128,7 +128,6 @@ def test_a_task_without_labels_has_the_tags_that_it_says(vault: MakeVault, open_
         ("fix the flaky tests", "[testing, sse, browsers]"),
         ("fix the flaky tests", "[protest]"),
         ("what is it about", "[it, about]"),
-        ("handle the error", "[error-handling]"),
         ("fix it", ""),
     ],
 )

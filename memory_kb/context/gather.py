@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import (
@@ -48,14 +47,10 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
     """
     tokens = _TOKEN.findall(task.casefold())
     stop = stop_words(tokens)
-    words = ["" if token in stop else token for token in tokens]
-    pairs = [(one, other) for one, other in pairwise(words) if one and other]
-    said = {strip_endings(word) for word in words if word} | {strip_endings(f"{one}{other}") for one, other in pairs}
-    said |= {f"{strip_endings(one)} {strip_endings(other)}" for one, other in pairs}
+    said = {strip_endings(token) for token in tokens if token not in stop}
     tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    return tuple(
-        tag for tag in tags if " ".join(strip_endings(word) for word in _TOKEN.findall(tag.casefold())) in said
-    )
+    words_of = {tag: set(map(strip_endings, _TOKEN.findall(tag))) for tag in tags}
+    return tuple(tag for tag, words in words_of.items() if words and words <= said)
 
 
 _LIVE = tuple(sorted(LIVE_STATUSES))
