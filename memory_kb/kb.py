@@ -198,8 +198,7 @@ class KnowledgeBase:
         """The entries as values, and the way in for new ones."""
         from memory_kb.learning.memories import Memories
 
-        is_preview = self._ended is not None and self._ended.is_preview
-        return Memories(self.vault, self.index, self.writer, is_preview=is_preview, cache=self._cache)
+        return Memories(self.vault, self.index, self.writer, cache=self._cache)
 
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.

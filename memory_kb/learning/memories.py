@@ -72,20 +72,11 @@ def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = 
 class Memories:
     """All entries of the vault as values to plan with, and the way in for new ones."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        writer: Writer,
-        *,
-        is_preview: bool = False,
-        cache: MemoryCache | None = None,
-    ) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, cache: MemoryCache | None = None) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
         self.cache = cache or MemoryCache()
-        self._previewed: set[str | None] | None = set() if is_preview else None
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Update the index, and return the entries that pass the filters, in path order."""
@@ -176,12 +167,7 @@ class Memories:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
         plan = self.plan_ingest(learnings, again=again, gate=gate)
-        changes = plan.changes
-        if self._previewed is not None:
-            # What one step of a preview would make, the next would find.
-            changes = tuple(change for change in changes if change.entry_id not in self._previewed)
-            self._previewed.update(change.entry_id for change in changes)
-        return plan, self._writer.run(verb, changes, dry_run=dry_run)
+        return plan, self._writer.run(verb, plan.changes, dry_run=dry_run)
 
     def plan_ingest(
         self, learnings: Sequence[Learning], *, again: bool = False, gate: Gate | None = None
