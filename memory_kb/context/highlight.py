@@ -35,14 +35,17 @@ def read_query_words(query: str) -> re.Pattern[str] | None:
     """
     words = [word for word in parse_query(query).words if not word.startswith("-")]
     words += re.findall(r"[\"“”„]([^\"“”„]*)", query)[::2]
-    tokens = [token.casefold() for word in words for token in MARKED_WORD.findall(word)]
+    tokens = [token.lower() for word in words for token in MARKED_WORD.findall(word)]
     stop = stop_words(tokens)
     tokens = [token for token in tokens if token not in stop] or tokens
-    forms = (
-        re.escape(token) if has_cjk(token) else rf"\b{re.escape(strip_endings(token))}(?:{ENDINGS}){{0,2}}\b"
-        for token in dict.fromkeys(tokens)
-    )
-    return re.compile("|".join(forms), re.IGNORECASE) if tokens else None
+    return re.compile("|".join(map(_any_ending, dict.fromkeys(tokens))), re.IGNORECASE) if tokens else None
+
+
+def _any_ending(token: str) -> str:
+    if has_cjk(token):
+        return re.escape(token)
+    stem = strip_endings(token) if token.isascii() else token
+    return rf"\b{re.escape(stem)}(?:{ENDINGS}){{0,2}}\b"
 
 
 def mark_words(text: str, wanted: re.Pattern[str] | None) -> tuple[Stretch, ...]:
