@@ -93,7 +93,7 @@ class Fenced(NamedTuple):
     inner: Span
 
 
-class _FenceState:
+class FenceState:
     """Whether the lines of a text, given one after another, are inside a code fence.
 
     A fence in an item of a list ends with the item, as Markdown has it, closed or not.
@@ -145,7 +145,7 @@ def has_open_fence(text: str) -> bool:
         >>> has_open_fence("```\\nmake\\n"), has_open_fence("```\\nmake\\n```\\n")
         (True, False)
     """
-    state = _FenceState()
+    state = FenceState()
     for line in text.split("\n"):
         state.advance(line.rstrip("\r"))
     return bool(state.mark)
@@ -153,7 +153,7 @@ def has_open_fence(text: str) -> bool:
 
 def find_fence(text: str, place: Span) -> Fenced | None:
     """Return the first code fence of a place; one that nothing closes goes on to the end."""
-    state = _FenceState()
+    state = FenceState()
     start = inside = -1
     for line in scan_lines(text, place):
         if not state.advance(line.text):
@@ -168,7 +168,7 @@ def find_fence(text: str, place: Span) -> Fenced | None:
 
 def scan_lines(text: str, place: Span) -> Iterator[Line]:
     """Yield the lines of a place; each ends where the next begins."""
-    start, state = place.start, _FenceState()
+    start, state = place.start, FenceState()
     while start < place.end:
         end = text.find("\n", start, place.end) + 1 or place.end
         line = text[start:end].rstrip("\r\n")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import NamedTuple
 
+from memory_kb.markdown.lists_and_fences import FenceState
 from memory_kb.sessions.transcripts import (
     Calls,
     LineResult,
@@ -50,7 +51,6 @@ _STYLES = {
     ),
     "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _LAST_RULES = re.compile(r"(?:\n\s*(?:-{3,}|\*{3,}|_{3,})\s*)+\Z")
 _LONGEST = 4 * MAX_TEXT
@@ -125,10 +125,9 @@ def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _
         >>> [tuple(turn[:2]) for turn in turns_of([b"User: hi", b"Assistant:", b"hello", b"there"])]
         [('user', 'hi'), ('assistant', 'hello\\nthere')]
     """
-    fence, size, turn, text = "", 0, Turn("preamble", ""), list[str]()
+    fence, size, turn, text = FenceState(), 0, Turn("preamble", ""), list[str]()
     for line in _without_frontmatter(_texts_of(lines)):
-        fence, is_code = _advance_fence(line, fence)
-        name, mark = (None, None) if is_code else _find_mark(line, styles)
+        name, mark = (None, None) if fence.advance(line) else _find_mark(line, styles)
         if name and mark:
             styles = {name: styles[name]}
             yield from _close(turn, text)
@@ -152,15 +151,6 @@ def _without_frontmatter(lines: Iterable[str]) -> Iterator[str]:
             is_front = number == 0
         elif not is_front:
             yield line
-
-
-def _advance_fence(line: str, fence: str) -> tuple[str, bool]:
-    """Return the fence that is open behind a line, and whether the line is part of code."""
-    found = _FENCE.match(line)
-    if fence:
-        is_closed = found and found[1].startswith(fence) and line.strip() == found[1]
-        return "" if is_closed else fence, True
-    return (found[1], True) if found else ("", False)
 
 
 def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | None, re.Match[str] | None]:
@@ -294,15 +284,14 @@ def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, int, str]]:
     """Yield every line, behind whose it is and how many sessions began before: `start`, `user`, `tool`, `assistant`."""
-    fence, sessions = "", 0
+    fence, sessions = FenceState(), 0
     for line in _texts_of(lines):
         if start := _AIDER_START.fullmatch(line):
-            fence, sessions = "", sessions + 1
+            fence, sessions = FenceState(), sessions + 1
             yield "start", sessions, start[1]
             continue
-        fence, is_code = _advance_fence(line, fence)
         sign, _, rest = line.partition(" ")
-        kind = "assistant" if is_code else _AIDER_SIGNS.get(sign, "assistant")
+        kind = "assistant" if fence.advance(line) else _AIDER_SIGNS.get(sign, "assistant")
         yield kind, sessions, line if kind == "assistant" else rest
 
 
