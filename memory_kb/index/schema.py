@@ -135,7 +135,9 @@ DROP TABLE IF EXISTS meta;
 #: The columns that the full-text index is built from, in the order of its bm25 weights.
 TEXT_COLUMNS = ("title", "headings", "content", "tags", "applies_to", "dated", "terms")
 
-INSERT_CHUNK = f"INSERT INTO chunks (rowid, {', '.join(Chunk._fields)}) VALUES (?{', ?' * len(Chunk._fields)})"
+#: Puts in the chunks whose rows follow it.
+INSERT_CHUNKS = f"INSERT INTO chunks (rowid, {', '.join(Chunk._fields)}) VALUES"
+ROW_OF_CHUNK = f"(?{', ?' * len(Chunk._fields)})"
 
 _TEXT_LIST = ", ".join(TEXT_COLUMNS)
 INDEX_ROWS = f"INSERT INTO chunks_fts (rowid, {_TEXT_LIST}) SELECT chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE chunk_rowid BETWEEN ? AND ?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,7 +11,15 @@ from typing import TYPE_CHECKING, Self
 
 from memory_kb.index.database import run_script, set_version
 from memory_kb.index.port import SyncWindow
-from memory_kb.index.schema import DROP, INDEX_ROWS, INSERT_CHUNK, MADE_HERE, UNINDEX_FILE, create_statements
+from memory_kb.index.schema import (
+    DROP,
+    INDEX_ROWS,
+    INSERT_CHUNKS,
+    MADE_HERE,
+    ROW_OF_CHUNK,
+    UNINDEX_FILE,
+    create_statements,
+)
 from memory_kb.model import Chunk, FileStat
 
 if TYPE_CHECKING:
@@ -18,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Characters of text gathered before they are written.
 _BATCH_CHARS = 2_000_000
+#: Rows that one statement puts in.
+_ROWS = 500
 #: How long an abandoned batch may take, or fail to start at all.
 _START_SECONDS = 5.0
 _PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
@@ -27,9 +38,8 @@ _PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 class SqliteWriter:
     """A writer that gathers rows and writes them in batches.
 
-    All of it happens inside one transaction. Building the full-text index is one SQL statement
-    per batch, which runs in a thread without holding Python back, so that the next batch is read
-    and parsed meanwhile.
+    All of it happens inside one transaction. A large batch is written in a thread, by a few long SQL
+    statements that do not hold Python back, so that the next batch is read and parsed meanwhile.
     """
 
     def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
@@ -140,28 +150,36 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
     def _flush(self) -> None:
-        """Write the gathered rows, then index them. A large batch is indexed in the background."""
+        """Write the gathered rows, then index them. A large batch is written in the background."""
         self._join()
         self._connection.executemany(_PUT_FILE, self._files)
-        self._connection.executemany(INSERT_CHUNK, self._rows)
-        if self._rows:
-            span = (self._rows[0][0], self._last)
-            if self._chars > _BATCH_CHARS:
-                import threading
-
-                self._running = threading.Event()
-                threading.Thread(target=self._index_in_background, args=(span, self._running), daemon=True).start()
-            else:
-                self._connection.execute(INDEX_ROWS, span)
+        rows, is_large = self._rows, self._chars > _BATCH_CHARS
         self._rows, self._files, self._chars = [], [], 0
+        if is_large:
+            import threading
 
-    def _index_in_background(self, span: tuple[object, object], done: threading.Event) -> None:
+            self._running = threading.Event()
+            threading.Thread(target=self._write_in_background, args=(rows, self._running), daemon=True).start()
+        elif rows:
+            self._write(rows)
+
+    def _write_in_background(self, rows: Sequence[tuple[object, ...]], done: threading.Event) -> None:
         try:
-            self._connection.execute(INDEX_ROWS, span)
-        except sqlite3.Error as exc:  # raised again by _join, in the caller's thread
+            self._write(rows)
+        except Exception as exc:  # noqa: BLE001 - raised again by _join, in the caller's thread
             self._failure = exc
         finally:
             done.set()
+
+    def _write(self, rows: Sequence[tuple[object, ...]]) -> None:
+        # Python is held back between two statements, so many rows are put in by each.
+        width = len(rows[0])
+        most = min(_ROWS, self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // width)
+        for start in range(0, len(rows), most):
+            part = rows[start : start + most]
+            values = tuple(itertools.chain.from_iterable(part))
+            self._connection.execute(f"{INSERT_CHUNKS} {', '.join([ROW_OF_CHUNK] * len(part))}", values)
+        self._connection.execute(INDEX_ROWS, (rows[0][0], rows[-1][0]))
 
     def _join(self) -> None:
         if self._running:
