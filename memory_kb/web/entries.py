@@ -167,7 +167,7 @@ async def _draw_new(
     site: Site, request: Request, title: str, text: str, problem: str, folder: str | None = None
 ) -> Response:
     def look(kb: KnowledgeBase) -> tuple[list[str], str]:
-        folders = {node.path.rpartition("/")[0] for node in kb.link_map().nodes if not node.path.startswith("~")}
+        folders = {one.path.rpartition("/")[0] for one in kb.list() if not one.path.startswith("~")}
         return sorted(folders - {""})[:_MOST_FOLDERS], "memory/learnings" if kb.vault.memory else ""
 
     folders, usual = await site.keep("folders", look)
