@@ -262,10 +262,7 @@ class Bridge:
         return report._replace(notices=(*report.notices, *made.notices, *notices))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
-        """Take our file and our line out of the memory of an agent.
-
-        Files that nobody wrote to since are byte for byte what they were; from others only our parts go.
-        """
+        """Take our file and our line out of the memory of an agent."""
         store = find_memory(agent, self._vault)
         _refuse_links(store)
         with self._writer.lock(dry_run=dry_run):
