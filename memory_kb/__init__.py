@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+#: Type checkers take it for true. It is not imported, so that a command can set up its memory before it loads more.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memory_kb.errors import MemoryKBError
     from memory_kb.kb import KnowledgeBase

@@ -243,36 +243,24 @@ def _is_inside(place: Path) -> bool:
 
 
 def _enclosing_folder(cwd: Path) -> Path:
-    found = next(_vaults_around(cwd), None)
-    if found:
-        return Path(os.path.realpath(found.folder))
+    for folder, _ in vaults_around(cwd):
+        return Path(os.path.realpath(folder))
     raise VaultNotFound(
         f"there is no vault in {cwd} or any folder above it",
         "`memory-kb init` makes one here; `--vault DIR` names one elsewhere, any folder of Markdown files will do",
     )
 
 
-class Enclosing(NamedTuple):
-    """The vault that a folder is in, and whether it is among its notes."""
+def vaults_around(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the vaults around a folder, the nearest first, and whether it is among the notes of each.
 
-    folder: Path
-    is_among_notes: bool
-
-
-def find_enclosing(folder: Path) -> Enclosing | None:
-    """Return the vault that a folder is in, unless it is that of the folder itself."""
-    if is_memory_folder(folder / "memory"):
-        return None
-    return next((one for one in _vaults_around(folder) if one.is_among_notes or one.folder != folder), None)
-
-
-def _vaults_around(folder: Path) -> Iterator[Enclosing]:
-    """Yield the vaults around a folder, the nearest first; the first may be that of the folder itself."""
+    The first may be that of the folder itself.
+    """
     for place in (folder, *folder.parents):
         if _is_inside(place):
-            yield Enclosing(place.parent, is_among_notes=True)
+            yield place.parent, True
         elif is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
-            yield Enclosing(place, is_among_notes=False)
+            yield place, False
 
 
 def place_of_path(path: str, *, is_memory: bool) -> Location:

@@ -5,14 +5,16 @@ Every error becomes one sentence, a hint and an exit code here.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from types import ModuleType
-from typing import NoReturn
+
+from memory_kb import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
@@ -20,13 +22,13 @@ def main() -> NoReturn:
 
     Ctrl-C ends with 130 even while starting.
     """
-    # A command makes little garbage that counting references does not free.
+    # A command makes little garbage that counting references does not free; what is loaded before is searched for it.
     gc.set_threshold(100_000)
-    _load_pathlib()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
+        _load_pathlib()
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
             from memory_kb.cli.hook import answer
 
@@ -46,6 +48,8 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as exc:
+        import contextlib
+
         with contextlib.suppress(OSError):
             os.write(2, f"memory-kb: the output cannot be written: {exc.strerror}\n".encode())
         code = 4
@@ -67,7 +71,7 @@ def _load_pathlib() -> None:
 
         return parse.quote_from_bytes(data)
 
-    stand_in = ModuleType("urllib.parse")
+    stand_in = type(sys)("urllib.parse")
     vars(stand_in)["quote_from_bytes"] = quote_from_bytes
     sys.modules["urllib.parse"] = stand_in
     try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
 from memory_kb.plainfiles import MACHINE
 from memory_kb.store.machine_folder import prepare_machine
-from memory_kb.vault import find_enclosing
+from memory_kb.vault import is_memory_folder, vaults_around
 
 _CONFIG = """\
 # MEMORY.md beside this file is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it.
@@ -74,3 +75,19 @@ def _write_new(file: Path, text: str) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+class Enclosing(NamedTuple):
+    """The vault that a folder is in, and whether it is among its notes."""
+
+    folder: Path
+    is_among_notes: bool
+
+
+def find_enclosing(folder: Path) -> Enclosing | None:
+    """Return the vault that a folder is in, unless it is that of the folder itself."""
+    if is_memory_folder(folder / "memory"):
+        return None
+    return next(
+        (one for one in starmap(Enclosing, vaults_around(folder)) if one.is_among_notes or one.folder != folder), None
+    )
