@@ -216,20 +216,13 @@ def split_problems(
         >>> [len(side) for side in split_problems(old, [Problem("b.md", 9, old[0].message), Problem("c.md", 1, old[0].message)])]
         [1, 1]
     """
-    old, known = list(before), list[Problem]()
-    places = Counter((one.path, _NUMBERS.sub("", one.message)) for one in old)
-    messages = Counter(_NUMBERS.sub("", one.message) for one in old)
-    rest: list[tuple[Problem, str]] = []
-    for one in after:
-        message = _NUMBERS.sub("", one.message)
-        if places[one.path, message]:
-            places[one.path, message] -= 1
-            messages[message] -= 1
-            known.append(one)
-        else:
-            rest.append((one, message))
-    new: list[Problem] = []
-    for one, message in rest:
-        (known if messages[message] > 0 else new).append(one)
-        messages[message] -= 1
+    old = [(one.path, _NUMBERS.sub("", one.message)) for one in before]
+    places, left = set(old), Counter(message for _, message in old)
+    said = [(one, _NUMBERS.sub("", one.message)) for one in after]
+    # Those that are where they were come first: of two that say the same, a new one is the other.
+    said.sort(key=lambda item: (item[0].path, item[1]) not in places)
+    new, known = list[Problem](), list[Problem]()
+    for one, message in said:
+        (known if left[message] > 0 else new).append(one)
+        left[message] -= 1
     return tuple(new), tuple(known)
