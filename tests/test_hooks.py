@@ -46,11 +46,10 @@ def notes(vault: Vault) -> Path:
 def hook(run: Run, tmp_path: Path) -> Callable[..., str]:
     """A function that calls a hook as an agent does, and returns what it printed; it must end well and be silent otherwise."""
 
-    def call(event: str, payload: object, *arguments: str, cwd: Path | None = None) -> str:
+    def call(event: str, payload: object, *arguments: str, cwd: Path | None = None, **env: str) -> str:
         text = payload if isinstance(payload, str) else json.dumps(payload)
-        done = run(
-            "hook", event, *arguments, stdin=text, cwd=cwd or tmp_path, env={"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
-        )
+        environ = {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"} | env
+        done = run("hook", event, *arguments, stdin=text, cwd=cwd or tmp_path, env=environ)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -296,10 +295,11 @@ def test_text_of_entries_cannot_leave_its_frame(vault: Vault, hook: Callable[...
 
 def test_the_same_prompt_of_two_configurations_is_one(notes: Path, hook: Callable[..., str]) -> None:
     payload = {"session_id": "twice", "cwd": str(notes), "prompt": "the flaky upload test and its quokka fixture"}
-    assert hook("session-start", payload)
-    assert hook("session-start", payload, "--vault", str(notes)) == ""
-    assert hook("prompt", payload)
-    assert hook("prompt", payload, "--vault", str(notes)) == ""
+    now = {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
+    assert hook("session-start", payload, **now)
+    assert hook("session-start", payload, "--vault", str(notes), **now) == ""
+    assert hook("prompt", payload, **now)
+    assert hook("prompt", payload, "--vault", str(notes), **now) == ""
     assert len(events(notes, "twice")) == 2
 
 
