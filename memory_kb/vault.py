@@ -352,6 +352,15 @@ def _try_lock(descriptor: int, *, is_shared: bool) -> bool:
     return True
 
 
+def _unlock(descriptor: int) -> None:
+    """Release a lock at once: a program that another thread is starting has the file open until it runs."""
+    if os.name != "nt":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # closing the file releases it, too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def give_way(process: int = 0) -> None:
     """Let everything else go first, in a process that nobody waits for: in this one, if none is named.
 
@@ -386,4 +395,5 @@ def hold_lock(
             pause = min(_POLL_SECONDS, 1.5 * pause)
         yield
     finally:
+        _unlock(descriptor)
         os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import sqlite3
@@ -279,6 +280,25 @@ def test_who_writes_takes_the_index_as_it_is_while_another_process_indexes(
         assert len(kb.capture("Remember that Anna owns the billing module.").kept) == 1
         assert kb.stage.set("implementation").run is not None
     assert kb.search("billing", limit=50).hits[0].text.startswith("Anna owns")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_lock_is_free_when_it_is_released_though_a_process_was_forked_meanwhile(tmp_path: Path) -> None:
+    """A program that another thread starts has all files open until it runs, which takes a while on a busy machine."""
+    reading, writing = os.pipe()
+    with hold_lock(tmp_path / "lock", 0):
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+    try:
+        with hold_lock(tmp_path / "lock", 0):
+            pass
+    finally:
+        os.close(writing)
+        os.close(reading)
+        os.waitpid(child, 0)
 
 
 def test_a_held_lock_is_reported_after_the_wait(tmp_path: Path) -> None:
