@@ -386,11 +386,11 @@ def hold_lock(
         has_reported, pause = False, _FIRST_POLL_SECONDS
         while not _try_lock(descriptor, is_shared=is_shared):
             waited = time.monotonic() - started
-            if waited >= wait:
-                raise VaultBusy(str(path), wait)
-            if on_wait and not has_reported and waited > _SILENT_SECONDS:
+            if on_wait and not has_reported and min(waited, wait) > _SILENT_SECONDS:
                 on_wait()
                 has_reported = True
+            if waited >= wait:
+                raise VaultBusy(str(path), wait)
             time.sleep(pause)
             pause = min(_POLL_SECONDS, 1.5 * pause)
         yield
