@@ -112,7 +112,8 @@ def test_rendering_comes_to_an_end(text: str) -> None:
         ('"flaky test" -slow', "a flaky slow test", ["flaky", "test"]),
         ("café straße", "CAFÉ Straße", ["CAFÉ", "Straße"]),
         ("検索", "全文検索です", ["検索"]),
-        ("re", "re retry red", ["re"]),
+        ("re", "re retry red", ["re", "retry", "red"]),
+        ("re ", "re retry red", ["re"]),
         ("a.*(", "a.*( b", ["a"]),
     ],
 )

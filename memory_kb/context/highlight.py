@@ -22,8 +22,8 @@ def mark(text: str, query: str) -> tuple[Stretch, ...]:
     """Return a text cut at the words that the query asked for.
 
     Example:
-        >>> [piece.text for piece in mark("Testing the merged test.", "tests merge") if piece.is_hit]
-        ['Testing', 'merged', 'test']
+        >>> [piece.text for piece in mark("Testing the flakiest test.", "tests flak") if piece.is_hit]
+        ['Testing', 'flakiest', 'test']
     """
     return mark_words(text, read_query_words(query))
 
@@ -31,14 +31,18 @@ def mark(text: str, query: str) -> tuple[Stretch, ...]:
 def read_query_words(query: str) -> re.Pattern[str] | None:
     """Return an expression for the words of a query with any endings, None where it has none.
 
-    Excluded words and words of every sentence are left out. In scripts without spaces a word is found anywhere.
+    Excluded words and words of every sentence are left out. In scripts without spaces a word is found anywhere; a word
+    that the query ends in may still be typed, and is found by its beginning.
     """
     words = [word for word in parse_query(query).words if not word.startswith("-")]
     words += re.findall(r"[\"“”„]([^\"“”„]*)", query)[::2]
     tokens = [token.lower() for word in words for token in MARKED_WORD.findall(word)]
     stop = stop_words(tokens)
     tokens = [token for token in tokens if token not in stop] or tokens
-    return re.compile("|".join(map(_any_ending, dict.fromkeys(tokens))), re.IGNORECASE) if tokens else None
+    forms = list(map(_any_ending, tokens))
+    if tokens and query[-1:].isalnum() and len(tokens[-1]) > 1 and not has_cjk(tokens[-1]):
+        forms.insert(0, rf"\b{re.escape(tokens[-1])}\w*")
+    return re.compile("|".join(forms), re.IGNORECASE) if forms else None
 
 
 def _any_ending(token: str) -> str:
