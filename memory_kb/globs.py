@@ -70,8 +70,10 @@ class Ignore:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         cleaned = [pattern.removeprefix("./").rstrip("/") for pattern in patterns]
-        names = [pattern for pattern in cleaned if pattern and "/" not in pattern]
-        self._names = re.compile("|".join(map(_name_expression, names))) if names else None
+        names = frozenset(pattern for pattern in cleaned if pattern and "/" not in pattern)
+        wild = sorted(name for name in names if _WILD.intersection(name))
+        self._names = names.difference(wild)
+        self._wild = re.compile("|".join(map(_name_expression, wild))) if wild else None
         self._paths = [pattern for pattern in cleaned if "/" in pattern]
 
     def covers(self, path: str) -> bool:
@@ -82,6 +84,7 @@ class Ignore:
             >>> ignore.covers("a/node_modules"), ignore.covers("docs/drafts/x.md"), ignore.covers("a/notes.md")
             (True, True, False)
         """
-        if self._names and self._names.match(path, path.rfind("/") + 1):
+        name = path[path.rfind("/") + 1 :]
+        if name in self._names or (self._wild and self._wild.match(name)):
             return True
         return bool(self._paths) and fits_any(path, self._paths)

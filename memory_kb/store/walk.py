@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -239,7 +240,7 @@ class _Walker:
         except OSError as exc:
             self._problems.append(Problem(prefix or "./", 1, f"{UNLISTED}: {exc.strerror}; what is in it is skipped"))
         if len(found) > 1:
-            found.sort(key=_path_of)
+            found.sort(key=itemgetter(0))
         return found
 
     def _take(self, entry: os.DirEntry[str], prefix: str, found: list[Item]) -> None:
@@ -260,7 +261,3 @@ class _Walker:
             file = _stat_note(entry.path, path, self._root.folder, self._problems)
             if file:
                 found.append(file)
-
-
-def _path_of(item: Item) -> str:
-    return item[0]
