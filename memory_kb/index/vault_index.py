@@ -135,60 +135,6 @@ class VaultIndex:
         if "team" in self.__dict__:
             self.team.close()
 
-    @functools.cached_property
-    def vector_search(self) -> "VectorSearch":
-        """The embedding models of this vault and their vectors."""
-        from memory_kb.index.embedding import VectorSearch, open_vector_search
-
-        return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
-
-    @functools.cached_property
-    def team(self) -> "Team":
-        """The team's index that the person's own configuration names."""
-        from memory_kb.index.team import Team
-
-        return Team(self._vault)
-
-    @property
-    def may_embed(self) -> bool:
-        """Whether the settings allow an embedding model."""
-        return self._settings.embeddings.provider != "none"
-
-    @property
-    def generation(self) -> int:
-        """The number of the index's state; it grows with every change, and is 0 before the first."""
-        return self.use(lambda index: index.generation)
-
-    def read(self, work: Callable[[SqliteIndex], _T], *, may_wait: bool = True) -> _T:
-        """Update the index, then call `work` within one snapshot of it and return its result.
-
-        Without `may_wait`, while another process is indexing, the index is read as it is. This is for callers who hold
-        the lock for writing and would keep all other writers waiting.
-        """
-
-        def read(index: SqliteIndex) -> _T:
-            self.refresh(may_wait=may_wait)
-            with index.snapshot():
-                return work(index)
-
-        return self.use(read)
-
-    def filters(self, **words: Unpack[FilterWords]) -> Filters:
-        """Return filters from the words of a caller, the file among them as a path within the project."""
-        chosen = make_filters(**words)
-        return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
-
-    def place_file(self, file: str) -> str | None:
-        """Return a file's path relative to the project, None for one outside."""
-        from memory_kb.store.project_files import path_in_project
-
-        return path_in_project(file, self._vault.project, working_folder())
-
-    def take_notices(self) -> tuple[str, ...]:
-        """Return what was repaired since the last call, in sentences, and forget it."""
-        notices, self._notices = self._notices, ()
-        return notices
-
     def use(self, work: Callable[[SqliteIndex], _T]) -> _T:
         """Call `work` with the open index and return its result.
 
@@ -229,29 +175,24 @@ class VaultIndex:
         with closing(SqliteIndex(MEMORY, self._settings.index.tokenizer)) as empty:
             return work(empty)
 
-    def sync(
-        self,
-        regions: Regions = None,
-        *,
-        rebuild: bool = False,
-        progress: Progress | None = None,
-        on_wait: Callable[[], None] | None = None,
-        wait: float = INDEX_LOCK_SECONDS,
-    ) -> SyncReport:
-        """Update the index from all files, or those of some regions, and return what changed.
+    def take_notices(self) -> tuple[str, ...]:
+        """Return what was repaired since the last call, in sentences, and forget it."""
+        notices, self._notices = self._notices, ()
+        return notices
 
-        Raises:
-            VaultBusy: another process has been indexing for `wait` seconds.
-            InvalidSettings: the index cannot be written.
+    def read(self, work: Callable[[SqliteIndex], _T], *, may_wait: bool = True) -> _T:
+        """Update the index, then call `work` within one snapshot of it and return its result.
+
+        Without `may_wait`, while another process is indexing, the index is read as it is. This is for callers who hold
+        the lock for writing and would keep all other writers waiting.
         """
-        try:
-            report = self.use(
-                lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
-            )
-        except (OSError, sqlite3.OperationalError) as exc:
-            reason, hint = explain_unusable(exc, self._file)
-            raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
-        return report._replace(notices=self.take_notices())
+
+        def read(index: SqliteIndex) -> _T:
+            self.refresh(may_wait=may_wait)
+            with index.snapshot():
+                return work(index)
+
+        return self.use(read)
 
     def refresh(self, progress: Progress | None = None, *, may_wait: bool = True) -> Refreshed:
         """Update the index before it is read, and return what it still lacks.
@@ -286,6 +227,10 @@ class VaultIndex:
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _describe_unlisted(report.problems))
 
+    def _must_build(self, index: SqliteIndex) -> bool:
+        """Return whether the index is empty, incomplete or made with other settings."""
+        return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
+
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
         machine = self._file.parent
@@ -300,6 +245,37 @@ class VaultIndex:
             regions.append(Region("", str(self._vault.folder)))
         return not has_changed_files(self._vault, index, tuple(regions))
 
+    def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
+        """Update a small index, for at most `seconds`.
+
+        A large index, or an update that takes longer, sets `needs_background_update`.
+        """
+        end = time.monotonic() + seconds
+
+        def check(_: int, __: int) -> None:
+            if time.monotonic() > end:
+                raise _OutOfTime
+
+        if not must_build and index.has_more_files(_FEW_FILES):
+            self.needs_background_update = True
+        elif must_build or has_changed_files(self._vault, index):
+            try:
+                self._sync_locked(0, progress=check)
+            except _OutOfTime:
+                self.needs_background_update = True
+            except (VaultBusy, OSError):
+                pass
+            except sqlite3.OperationalError as exc:
+                if is_damage(exc):
+                    raise
+
+    def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
+        """Return how many files the index lacks, and why it could not be updated."""
+        from memory_kb.index.survey import survey
+
+        pending = survey(self._vault, index).pending
+        return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
+
     @contextmanager
     def up_to_date(self) -> Iterator[None]:
         """Compare the files once, and then treat the index as up to date while this lasts.
@@ -313,6 +289,61 @@ class VaultIndex:
             yield
         finally:
             self._held_up_to_date -= 1
+
+    def sync(
+        self,
+        regions: Regions = None,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+        wait: float = INDEX_LOCK_SECONDS,
+    ) -> SyncReport:
+        """Update the index from all files, or those of some regions, and return what changed.
+
+        Raises:
+            VaultBusy: another process has been indexing for `wait` seconds.
+            InvalidSettings: the index cannot be written.
+        """
+        try:
+            report = self.use(
+                lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
+            )
+        except (OSError, sqlite3.OperationalError) as exc:
+            reason, hint = explain_unusable(exc, self._file)
+            raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
+        return report._replace(notices=self.take_notices())
+
+    def _sync_locked(
+        self,
+        wait: float,
+        regions: Regions = None,
+        *,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> SyncReport:
+        """Take the index lock, then compare and write; rebuild if the settings changed."""
+        index = self.index
+        with hold_lock(self._lock, wait, on_wait):
+            stale = index.stale_because(self._fingerprint)
+            if index.generation == 0:
+                index.remember_settings(self._fingerprint)
+            if stale:
+                self._notices += (f"the index is rebuilt: {stale}",)
+            report = sync(self._vault, index, regions, rebuild=rebuild or bool(stale), progress=progress)
+            index.remember_settings(self._fingerprint)
+            return report
+
+    @property
+    def _fingerprint(self) -> str:
+        """The settings that the content of the index depends on."""
+        chosen = self._settings.index
+        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"
+
+    def needs_sync(self) -> bool:
+        """Return whether a sync would find something to do."""
+        return self.use(lambda index: self._must_build(index) or has_changed_files(self._vault, index))
 
     def index_written(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Index files that were just written; return sentences about what failed.
@@ -361,71 +392,40 @@ class VaultIndex:
 
         return self.use(publish)
 
-    def needs_sync(self) -> bool:
-        """Return whether a sync would find something to do."""
-        return self.use(lambda index: self._must_build(index) or has_changed_files(self._vault, index))
+    def filters(self, **words: Unpack[FilterWords]) -> Filters:
+        """Return filters from the words of a caller, the file among them as a path within the project."""
+        chosen = make_filters(**words)
+        return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
 
-    def _must_build(self, index: SqliteIndex) -> bool:
-        """Return whether the index is empty, incomplete or made with other settings."""
-        return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
+    def place_file(self, file: str) -> str | None:
+        """Return a file's path relative to the project, None for one outside."""
+        from memory_kb.store.project_files import path_in_project
 
-    def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
-        """Update a small index, for at most `seconds`.
-
-        A large index, or an update that takes longer, sets `needs_background_update`.
-        """
-        end = time.monotonic() + seconds
-
-        def check(_: int, __: int) -> None:
-            if time.monotonic() > end:
-                raise _OutOfTime
-
-        if not must_build and index.has_more_files(_FEW_FILES):
-            self.needs_background_update = True
-        elif must_build or has_changed_files(self._vault, index):
-            try:
-                self._sync_locked(0, progress=check)
-            except _OutOfTime:
-                self.needs_background_update = True
-            except (VaultBusy, OSError):
-                pass
-            except sqlite3.OperationalError as exc:
-                if is_damage(exc):
-                    raise
-
-    def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
-        """Return how many files the index lacks, and why it could not be updated."""
-        from memory_kb.index.survey import survey
-
-        pending = survey(self._vault, index).pending
-        return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
-
-    def _sync_locked(
-        self,
-        wait: float,
-        regions: Regions = None,
-        *,
-        rebuild: bool = False,
-        progress: Progress | None = None,
-        on_wait: Callable[[], None] | None = None,
-    ) -> SyncReport:
-        """Take the index lock, then compare and write; rebuild if the settings changed."""
-        index = self.index
-        with hold_lock(self._lock, wait, on_wait):
-            stale = index.stale_because(self._fingerprint)
-            if index.generation == 0:
-                index.remember_settings(self._fingerprint)
-            if stale:
-                self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(self._vault, index, regions, rebuild=rebuild or bool(stale), progress=progress)
-            index.remember_settings(self._fingerprint)
-            return report
+        return path_in_project(file, self._vault.project, working_folder())
 
     @property
-    def _fingerprint(self) -> str:
-        """The settings that the content of the index depends on."""
-        chosen = self._settings.index
-        return f"{chosen.tokenizer}; at most {chosen.max_file_bytes} bytes a file"
+    def generation(self) -> int:
+        """The number of the index's state; it grows with every change, and is 0 before the first."""
+        return self.use(lambda index: index.generation)
+
+    @property
+    def may_embed(self) -> bool:
+        """Whether the settings allow an embedding model."""
+        return self._settings.embeddings.provider != "none"
+
+    @functools.cached_property
+    def vector_search(self) -> "VectorSearch":
+        """The embedding models of this vault and their vectors."""
+        from memory_kb.index.embedding import VectorSearch, open_vector_search
+
+        return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
+
+    @functools.cached_property
+    def team(self) -> "Team":
+        """The team's index that the person's own configuration names."""
+        from memory_kb.index.team import Team
+
+        return Team(self._vault)
 
 
 def has_watcher(machine: Path) -> bool:
