@@ -53,8 +53,9 @@ def test_no_vault_anywhere_says_how_to_make_one(run: Run, tmp_path: Path) -> Non
     assert "memory-kb init" in done.stderr
 
 
-def test_output_can_be_cut_by_head(notes: Path, home: Path) -> None:
+def test_output_can_be_cut_by_head(notes: Path, home: Path, run: Run) -> None:
     write_files(notes, {f"many/{number}.md": f"backup number {number}\n" * 50 for number in range(300)})
+    assert run("--vault", notes, "index").returncode == 0  # which may take long, and then is told
     command = f"'{sys.executable}' -m memory_kb --vault '{notes}' search backup -k 300 --json | head -c 10; echo \" ${{PIPESTATUS[0]}}\""
     done = subprocess.run(
         ["bash", "-c", command],
