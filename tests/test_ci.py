@@ -18,8 +18,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.cli.evaluate import ci_as_json
 from memory_kb.git.ci_report import MOST, as_markdown, escape
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare_revisions, split_problems
+from memory_kb.git.evaluation import QuestionResult, summarize
 from memory_kb.model import Problem
-from memory_kb.search.evaluation import QuestionResult, summarize
 from memory_kb.store.saved_queries import SavedQuery, parse_queries, write_queries
 
 if TYPE_CHECKING:

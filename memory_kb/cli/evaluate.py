@@ -29,7 +29,7 @@ from memory_kb.errors import UnreadableInput
 if TYPE_CHECKING:
     from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport, ContextChange
-    from memory_kb.search.evaluation import QuestionResult
+    from memory_kb.git.evaluation import QuestionResult
 
 
 @verb("eval")

@@ -12,6 +12,7 @@ from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import Files, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, choose_queries, compare_revisions, say_over_budget
+from memory_kb.git.evaluation import File, QuestionResult, Row, grep, measure, propose_queries, summarize
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
@@ -19,7 +20,6 @@ from memory_kb.learning.guards import guarding_rules, read_guard
 from memory_kb.learning.rules import Checks, run_check
 from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
-from memory_kb.search.evaluation import File, QuestionResult, Row, grep, measure, propose_queries, summarize
 from memory_kb.search.query import parse_query
 from memory_kb.store.files import find_note
 from memory_kb.store.logs import RetrievalLog

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memory_kb.git.comparison import CiReport, ContextChange, QueryChange
-from memory_kb.search.evaluation import CUTS, QuestionResult
+from memory_kb.git.evaluation import CUTS, QuestionResult
 from memory_kb.text import first_lines, on_one_line, shorten
 
 #: What code hosts take for one comment, with room to spare; characters.

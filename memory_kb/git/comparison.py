@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory_kb.context.sections import Context
+from memory_kb.git.evaluation import QuestionResult, Row, summarize
 from memory_kb.model import Problem
-from memory_kb.search.evaluation import QuestionResult, Row, summarize
 from memory_kb.store.saved_queries import Queries, SavedQuery
 
 
