@@ -111,13 +111,12 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
             near or f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them",
         )
     for phrase in query.phrases:
-        if not index.ranks(phrase, WEIGHTS, keys):
+        if not index.matching(phrase, keys):
             return Absence("phrase", f"it does not say {phrase}")
     for word in query.excluded:
-        if index.ranks(word, WEIGHTS, keys):
+        if index.matching(word, keys):
             return Absence("excluded", f"it says {word}, which the query excludes")
-    shared = [term for term in query.terms if index.ranks(term, WEIGHTS, keys)]
-    if not shared:
+    if not any(index.matching(term, keys) for term in query.terms):
         words = ", ".join(term.strip('" *') for term in query.terms[:_NAMED])
         return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
     place = next((number for number, item in enumerate(trace.sections, 1) if item.candidate.key in keys), None)
@@ -135,7 +134,7 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
 def _describe_words(case: Case, query: TextQuery) -> str:
     """Name the words of the query that the entry has, and those that it lacks, the rarest first."""
     by_rarity = sorted(query.terms, key=case.index.frequency)
-    there = [term for term in by_rarity if case.index.ranks(term, WEIGHTS, case.keys)]
+    there = [term for term in by_rarity if case.index.matching(term, case.keys)]
     lacking = [term.strip('" *') for term in by_rarity if term not in there]
     shared = f"it shares {', '.join(there)}" if there else "it has no word of the query"
     return f"{shared} and lacks {', '.join(lacking[:_NAMED])}" if there and lacking else shared
