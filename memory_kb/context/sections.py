@@ -90,6 +90,7 @@ class Context(NamedTuple):
         relevant_patterns: the memories in a line each.
         degraded: what was asked for and failed, was cut or was withheld.
         stale: the entries in it that cite what has changed since.
+        oversize: what in it costs more than it should; `degraded` says so, too.
     """
 
     text: str
@@ -101,6 +102,7 @@ class Context(NamedTuple):
     tokens: int
     degraded: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
+    oversize: tuple[str, ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -162,7 +164,7 @@ class ContextBuilder:
             applicable_skills=tuple(map(summarize, shown_skills.values())),
             rules=rules,
             tokens=count_tokens(text),
-            degraded=tuple(_complain(sections, layers, settings)),
+            oversize=tuple(_complain(sections, layers, settings)),
         )
 
     def _choose_rules(self) -> Selection:

@@ -131,7 +131,7 @@ class Contexts:
             self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
         )
         unwritten = self._keep_up(task, job) if session else ()
-        notices = (*self._index.take_notices(), *degraded, *context.degraded, *checks.say_withheld())
+        notices = (*self._index.take_notices(), *degraded, *context.oversize, *checks.say_withheld())
         return context._replace(
             degraded=(*notices, *unwritten),
             stale=tuple(entry_id for entry_id in context.ids if entry_id in checks.stale),

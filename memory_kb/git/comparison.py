@@ -54,8 +54,6 @@ def choose_queries(old: Queries, new: Queries, path: str, max_tokens: int | None
 
 
 _NUMBERS = re.compile(r"\d[\d,]*")
-#: What a context says of itself when it costs more than it should.
-_TOO_LARGE = ("the institutional notes take", "not all policies fit into")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,7 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
 
 def say_over_budget(context: Context, most: int | None, task: str) -> tuple[str, ...]:
     """Return in which ways a context costs more than it may."""
-    found = [one for one in context.degraded if one.startswith(_TOO_LARGE)]
+    found = list(context.oversize)
     if most is not None and context.tokens > most:
         found.append(f"the context for {task!r} takes {context.tokens:,} tokens and may take {most:,}")
     return tuple(found)
