@@ -162,8 +162,9 @@ def real_differences(
     return (one for one in found if not has_same_bytes(vault, one))
 
 
-#: Seconds after which a first index commits what it has: no more than that is lost when it is killed.
-_BATCH_SECONDS = 1.0
+#: Seconds after which a first index commits what it has, and the most that they grow to, as to commit stops all else:
+#: no more than that is lost when it is killed.
+_BATCH_SECONDS, _MOST_BATCH_SECONDS = 1.0, 4.0
 
 
 def sync(
@@ -227,17 +228,18 @@ class _SyncRun:
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
     def _write_first(self, found: list[Difference]) -> None:
-        """Write the files that a first index lacks, and commit about every second."""
+        """Write the files that a first index lacks, and commit soon, then after twice as long each time."""
         folder = identify_vault(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
         self._total, left, number = len(found), iter(enumerate(found)), -1
-        is_partial = True
+        is_partial, seconds = True, _BATCH_SECONDS
         while is_partial:
             with self._writing(folder) as writer:
-                number = max(number, self._apply_until(writer, left, time.monotonic() + _BATCH_SECONDS))
+                number = max(number, self._apply_until(writer, left, time.monotonic() + seconds))
                 is_partial = number + 1 < self._total
                 writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
+            seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
 
     @contextlib.contextmanager
     def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
