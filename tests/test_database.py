@@ -159,6 +159,19 @@ def kept_files(folder: Path) -> list[Path]:
     ]
 
 
+def test_a_column_with_a_damaged_name_is_rebuilt(vault: Vault, open_kb: Open) -> None:
+    folder, before = indexed(vault, open_kb)
+    with closing(sqlite3.connect(database(folder), isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'char_offset', 'char_offsex') WHERE name = 'chunks'"
+        )
+    kb = open_kb(folder)
+    kb.doctor()
+    assert any("was damaged (no such column" in notice for notice in kb.sync().notices)
+    assert kb.search("zebra river", limit=50).hits == before
+
+
 def test_the_file_of_another_application_is_kept(vault: Vault, open_kb: Open) -> None:
     folder, before = indexed(vault, open_kb)
     write_foreign(database(folder))

@@ -31,6 +31,7 @@ _DAMAGE = (
     "disk image",
     "vtable constructor failed",
     "no such table",
+    "no such column",
     "Could not decode",
     "invalid fts5",
 )
