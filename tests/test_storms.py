@@ -338,9 +338,8 @@ def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert not [
-        line for line in err.splitlines() if "memory is gone; trying again" not in line and "watched again" not in line
-    ], err
+    # What is moved away or lost at the moment of a comparison is told in other words than what is gone before it.
+    assert [line for line in err.splitlines() if not line.endswith(("; trying again", "can be watched again"))] == []
     assert len(out.splitlines()) > 2
     assert_equals_rebuild(open_kb(folder), tmp_path / "fresh", ("zebra", "camel"))
 
