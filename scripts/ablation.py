@@ -38,6 +38,7 @@ INGREDIENTS = {
     "the passage itself": Ablation({"scoring.PASSAGE_WEIGHT": 0.0}),
     "the section around a passage": Ablation({"scoring.PASSAGE_WEIGHT": 1.0}),
     "the whole entry": Ablation({"scoring.ENTRY_WEIGHT": 0.0}),
+    "similarity to the best": Ablation({"scoring.SIMILARITY_WEIGHT": 0.0}),
     "title and headings above a passage": Ablation({"passages.TITLE_TIMES": 0.0, "passages.HEADING_TIMES": 0.0}),
     "less for further passages of a section": Ablation({"scoring.SAME_SECTION": 1.0}),
     "less for further passages of a short note": Ablation({"scoring.SAME_NOTE": 1.0}),

@@ -83,14 +83,28 @@ def test_where_people_speak_i_and_my_count(vault: Vault, open_kb: Open, spoken: 
 
 
 def test_in_the_log_of_a_conversation_a_person_counts_more_than_an_assistant(vault: Vault, open_kb: Open) -> None:
-    said = "The release goes out on Thursday, from the branch of that week.\n"
-    files = {
-        f"memory/learnings/{number}.md": f"# Chat {number}\n\n## {who}\n\n{said}"
-        for number, who in enumerate(("Assistant", "User", "Assistant"))
-    }
-    hits = open_kb(vault(files)).search("when does the release go out?").hits
-    assert hits[0].path == "memory/learnings/1.md"
+    said = "The release goes out on Thursday, from the branch of that week. "
+    turns = (
+        f"## {who}\n\n{text}{f'Of {who} nothing else is known. ' * 30}\n"
+        for who, text in (("System", ""), ("Assistant", said), ("User", said))
+    )
+    chat = {"memory/learnings/chat.md": "# Chat\n\n" + "\n".join(turns)}
+    others = {f"memory/learnings/{number}.md": f"Order {number} was sent out today.\n" for number in range(9)}
+    hits = open_kb(vault(chat | others)).search("when does the release go out?").hits
+    assert ["User" in hit.text for hit in hits[:2]] == [True, False]
     assert hits[0].parts.relevance > hits[1].parts.relevance > 0.5
+
+
+def test_what_is_about_the_same_as_the_best_hit_is_above_what_says_as_much(vault: Vault, open_kb: Open) -> None:
+    files = {
+        "best.md": "To undo a broken release, roll the chart back to its last revision in the cluster.\n",
+        "a.md": "The second release of the band had twelve songs and a drummer from another town.\n",
+        "b.md": "Every release of the chart gets a revision, and the cluster keeps ten of these.\n",
+    }
+    others = {f"o{number}.md": f"Order {number} was sent out today.\n" for number in range(20)}
+    hits = open_kb(vault(files | others)).search("undo a broken release", explain=True).hits
+    assert [hit.path for hit in hits] == ["best.md", "b.md", "a.md"]
+    assert "x similarity to the best" in hits[1].explanation[1]
 
 
 def test_a_lone_hit_scores_above_0_with_a_full_text_part(vault: Vault, open_kb: Open) -> None:

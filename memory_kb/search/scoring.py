@@ -30,6 +30,8 @@ ASSISTANT_LOSS, _ASSISTANT = 0.2, "assistant"
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
 ENTRY_WEIGHT = 0.3
+#: What similarity to the best sections adds at most.
+SIMILARITY_WEIGHT = 0.2
 
 
 class TextScore(NamedTuple):
@@ -48,17 +50,21 @@ class TextScore(NamedTuple):
 
 
 class WordShares(NamedTuple):
-    """The text score of a section and the word scores of a passage and its entry, each relative to the best of all."""
+    """The text score of a section and the word scores of a passage and its entry, each relative to the best of all.
+
+    `similarity` is how much the section is like the best ones, from 0 to 1, less where the query's words say it all.
+    """
 
     section: float
     passage: float
     entry: float
+    similarity: float = 0.0
 
     @property
     def total(self) -> float:
-        """The weighted sum of all three."""
+        """The weighted sum of the three, and what similarity adds."""
         part = (1.0 - PASSAGE_WEIGHT) * self.section + PASSAGE_WEIGHT * self.passage
-        return (1.0 - ENTRY_WEIGHT) * part + ENTRY_WEIGHT * self.entry
+        return (1.0 - ENTRY_WEIGHT) * part + ENTRY_WEIGHT * self.entry + SIMILARITY_WEIGHT * self.similarity
 
 
 def weigh_terms(counts: Mapping[str, int], total: int) -> dict[str, float]:

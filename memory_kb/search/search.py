@@ -20,10 +20,13 @@ from memory_kb.search.groups import (
     without_copies,
 )
 from memory_kb.search.passages import Passage, Said, WordFinder, find_passages, score_entries
+from memory_kb.search.pseudo_feedback import compare_with_best
+from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import (
     ENTRY_WEIGHT,
     MOST_TIMES,
     PASSAGE_WEIGHT,
+    SIMILARITY_WEIGHT,
     SUPERSEDED_FACTOR,
     WEIGHTS,
     Scored,
@@ -39,7 +42,8 @@ from memory_kb.search.scoring import (
     weigh,
 )
 from memory_kb.settings import Ranking
-from memory_kb.text import load_json
+from memory_kb.stop_words import stop_words
+from memory_kb.text import has_cjk, load_json, tokens
 
 #: Words find little where the best passage says less of the query than this.
 WEAK = 1 / 3
@@ -104,7 +108,8 @@ def trace_search(
     weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
     # The score of a text that says every word of the query once.
     full_score = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    trusted = _trust_nearness(found, texts, full_score)
+    unsaid = _how_far_to_guess(texts, full_score)
+    trusted = found.trusted * unsaid
     sections = _score_sections(found, texts, trusted, weights, ranking)
     competing = _choose_competing(sections, by_entry=request.by_entry)
 
@@ -114,6 +119,8 @@ def trace_search(
     passages = find_passages(finder, chunks, said, found.nearness)
     entries = score_entries(index, finder, chunks, said) if finder else {}
     shares = _share_words(texts, entries, passages) if found.query else []
+    if found.query and unsaid and not has_cjk(request.text):  # similarity needs words with spaces between them
+        shares = _add_similarity(shares, passages, chunks, found.query, unsaid**2)
     words = normalise([share.total for share in shares]) if found.query else None
     sides = Sides(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
     scored = score_passages([(competing[passage.key], passage) for passage in passages], sides, weights, ranking)
@@ -129,14 +136,14 @@ def trace_search(
     return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, finder, said)
 
 
-def _trust_nearness(found: Found, texts: Mapping[int, TextScore], full_score: float) -> float:
-    """Return how far nearness in meaning is trusted, from 0 to 1.
+def _how_far_to_guess(texts: Mapping[int, TextScore], full_score: float) -> float:
+    """Return how far anything but the words of the query should count, from 0 to 1.
 
     Who asks in the words of a note needs no guess at the meaning.
     """
     best = max((text.own for text in texts.values()), default=0.0)
     said = min(1.0, best / (MOST_TIMES * full_score)) if full_score else 0.0
-    return found.trusted * (1.0 - said**2)
+    return 1.0 - said**2
 
 
 def _choose_competing(sections: Sequence[Section], *, by_entry: bool) -> dict[int, Candidate]:
@@ -191,6 +198,26 @@ def _share_words(
     return [
         WordShares(sections[passage.key], share, around[passage.key])
         for passage, share in zip(passages, own, strict=True)
+    ]
+
+
+def _add_similarity(
+    shares: Sequence[WordShares],
+    passages: Sequence[Passage],
+    chunks: Mapping[int, StoredChunk],
+    query: TextQuery,
+    counts: float,
+) -> list[WordShares]:
+    """Return the shares with the similarity of each section to the best ones, times what that `counts`."""
+    relevance: dict[int, float] = {}
+    for passage, share in zip(passages, shares, strict=True):
+        relevance[passage.key] = max(share.total, relevance.get(passage.key, 0.0))
+    compared = sorted(relevance, key=lambda key: -relevance[key])[:SECTIONS]
+    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in compared}
+    similar = compare_with_best(texts, relevance, stop_words(sorted(tokens(" ".join(query.words)))))
+    return [
+        share._replace(similarity=counts * similar.get(passage.key, 0.0))
+        for passage, share in zip(passages, shares, strict=True)
     ]
 
 
@@ -319,7 +346,12 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
         lines.append(
             f"{name}: {(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}"
             f" + {(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f} + {ENTRY_WEIGHT:g} x note {shares.entry:.4f}"
-            f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
+            + (
+                f" + {SIMILARITY_WEIGHT:g} x similarity to the best {shares.similarity:.4f}"
+                if shares.similarity
+                else ""
+            )
+            + f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
         )
         lines.append(
             f"section: BM25 {text.own:.3g}"
