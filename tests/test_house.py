@@ -104,15 +104,26 @@ def test_what_is_not_needed_is_not_loaded(
 
 
 @pytest.mark.parametrize(
-    "words", [("index",), ("search", "flaky"), ("hook", "prompt"), ("hook", "session-start")], ids=" ".join
+    ("provider", "words"),
+    [
+        ("none", ("index",)),
+        ("none", ("search", "flaky")),
+        ("auto", ("index",)),
+        ("auto", ("search", "flaky")),
+        ("none", ("hook", "prompt")),
+        ("none", ("hook", "session-start")),
+    ],
+    ids=["index", "search", "index that may embed", "search by meaning", "prompt", "session-start"],
 )
-def test_a_frequent_command_loads_only_what_it_uses(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+def test_a_frequent_command_loads_only_what_it_uses(
+    provider: str, words: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "note.md").write_text("---\nid: one\nkind: rule\n---\nflaky quokka tests\n", encoding="utf-8")
     os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     payload = json.dumps({"session_id": "s1", "cwd": str(tmp_path), "prompt": "why are the quokka tests flaky?"})
     code = (
-        f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
+        f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER={provider!r}, HOME={str(tmp_path)!r})\n"
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({payload.encode()!r}))\n"
         f"sys.argv[1:] = [*{words!r}, '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}]\n"
         f"os._exit = lambda code: print('\\nsaid', code, {UNUSED!r} & {{*sys.modules}}, {PARSED_TUPLES})\n"

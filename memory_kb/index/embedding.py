@@ -1,7 +1,6 @@
 """Embed the texts that have no vector yet, estimate what that costs, and search by vectors."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import functools
 import itertools
@@ -67,11 +66,11 @@ class _Embedding:
 
     def __init__(
         self,
-        store: VectorStore,
+        store: "VectorStore",
         embedder: Embedder,
         machine: Path,
         progress: Progress | None = None,
-        stop: threading.Event | None = None,
+        stop: "threading.Event | None" = None,
     ) -> None:
         self._store, self._embedder, self._machine = store, embedder, machine
         self._progress, self._stop = progress, stop
@@ -128,7 +127,7 @@ class _Embedding:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _take(self, batch: list[str], future: Future[Vectors]) -> None:
+    def _take(self, batch: list[str], future: "Future[Vectors]") -> None:
         """Store the vectors of a request, or record its failure."""
         try:
             vectors = future.result()
@@ -145,7 +144,7 @@ class _Embedding:
                 self._progress(self._embedded, self._total)
 
 
-def _find_unknown(store: VectorStore, space: VectorSpace, passages: Iterable[EmbeddedPassage]) -> dict[str, str]:
+def _find_unknown(store: "VectorStore", space: VectorSpace, passages: "Iterable[EmbeddedPassage]") -> dict[str, str]:
     """Return the texts of passages whose vectors are not cached, by hash."""
     texts = {passage.hash: passage.text for passage in passages}
     known = store.cache.known(space, texts) if texts else ()
@@ -193,11 +192,11 @@ class VectorSearch:
 
     def embed(
         self,
-        index: SqliteIndex,
+        index: "SqliteIndex",
         *,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
-        stop: threading.Event | None = None,
+        stop: "threading.Event | None" = None,
         wait: float = _LONG,
     ) -> EmbeddingReport:
         """Embed every chunk that has no vector, one process at a time, and return the numbers."""
@@ -214,7 +213,7 @@ class VectorSearch:
     def _turn(self, wait: float, on_wait: Callable[[], None] | None = None) -> contextlib.AbstractContextManager[None]:
         return hold_lock(self._machine / "embed.lock", wait, on_wait)
 
-    def estimate(self, index: SqliteIndex, further: Iterator[EmbeddedPassage]) -> Estimate | None:
+    def estimate(self, index: "SqliteIndex", further: "Iterator[EmbeddedPassage]") -> Estimate | None:
         """Return the cost of embedding all chunks that have no vector; None without an embedder.
 
         `further` are passages of files that are not indexed yet; what other working trees have is not made.
@@ -233,7 +232,7 @@ class VectorSearch:
         price = self.embedder.limits.price
         return Estimate(len(texts), tokens, None if price is None else round(tokens * price / 1e6, 6))
 
-    def embed_query(self, index: SqliteIndex, text: str) -> EmbeddedQuery:
+    def embed_query(self, index: "SqliteIndex", text: str) -> EmbeddedQuery:
         """Return a query as a vector, with the vectors to compare it with; a few missing vectors are made first."""
         try:
             embedder = self.embedder
@@ -256,7 +255,7 @@ class VectorSearch:
             reasons += (f"{lack}; `memory-kb index` makes them",)
         return EmbeddedQuery(VectorQuery(vector, table), reasons)
 
-    def make_query_vector(self, text: str) -> tuple[VectorSpace, Vectors] | None:
+    def make_query_vector(self, text: str) -> "tuple[VectorSpace, Vectors] | None":
         """Return the space and the vector of a query, to compare with a server's vectors; None without an embedder."""
         embedder = self.embedder
         if embedder is None:
@@ -264,7 +263,7 @@ class VectorSearch:
         vector = self._make_vector(embedder, text)
         return embedder.space._replace(dimension=len(vector)), vector
 
-    def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
+    def _catch_up(self, store: "VectorStore", embedder: Embedder) -> tuple[str, ...]:
         """Attach cached vectors of new chunks, or embed them if they are few; return why that failed, if it did."""
         space = store.cache.resolve(embedder.space)
         with contextlib.suppress(VaultBusy):
@@ -279,7 +278,7 @@ class VectorSearch:
                     return (reason,) if reason else ()
         return ()
 
-    def _make_vector(self, embedder: Embedder, text: str, dimension: int = 0) -> Vectors:
+    def _make_vector(self, embedder: Embedder, text: str, dimension: int = 0) -> "Vectors":
         text = cut_private(text)
         if text not in self._query_vectors:
             vector = embedder.embed([text], "query")[0]
@@ -292,7 +291,7 @@ class VectorSearch:
         return self._query_vectors[text]
 
 
-def open_vector_search(vault: Vault) -> VectorSearch:
+def open_vector_search(vault: "Vault") -> VectorSearch:
     """Return the embedding model that the settings ask for, with its vectors in the machine folder."""
     from memory_kb.providers.choose import choose_embedder
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
 
@@ -114,6 +113,7 @@ def is_loopback(url: str | None) -> bool:
         (True, True, False)
     """
     import ipaddress
+    from urllib.parse import urlsplit
 
     try:
         host = urlsplit(url or "").hostname or ""
@@ -129,4 +129,6 @@ def display_host(url: str) -> str:
         >>> display_host("http://me:secret@localhost:11434/v1?key=x")
         'localhost:11434'
     """
+    from urllib.parse import urlsplit
+
     return urlsplit(url).netloc.rpartition("@")[2]

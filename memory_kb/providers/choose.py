@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder, Llm, OfflineLlm, display_host, is_loopback
@@ -132,6 +131,8 @@ def _address(url: str | None, setting: str) -> str | None:
     """
     if not url:
         return None
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         is_usable = (
