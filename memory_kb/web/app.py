@@ -139,7 +139,8 @@ def serve(
 
     auth = Auth(make_app(site), bound.host, bound.port, token, STYLE_HASHES)
     _say(f"the page is at http://{bound.shown}/")
-    site.warm(watcher.begin if is_watching else lambda: None)
+    if is_watching:
+        watcher.begin()
     if is_opening:
         import webbrowser
 

@@ -89,7 +89,7 @@ async def show_entry(site: Site, request: Request) -> Response:
 
 async def _place_of(site: Site, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
-    keeps_lines = await site.keep("lines", lambda kb: (kb.vault.folder / ".obsidian").is_dir(), is_quick=True)
+    keeps_lines = await site.read(lambda kb: (kb.vault.folder / ".obsidian").is_dir())
     if "[[" not in text:
         return LinkBase(path, keeps_lines=keeps_lines)
     embeds = find_embeds(text)[:_MOST_EMBEDS]
