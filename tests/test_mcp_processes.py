@@ -122,6 +122,32 @@ def test_a_watch_may_end_while_it_begins(tmp_path: Path, request: pytest.Fixture
         beginning.join()
 
 
+def test_of_servers_that_begin_together_one_watches(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first comparison of a large vault takes a while, in which nobody else can know of the watch."""
+    opened, watching = [0], list[threading.Event]()
+    usual = Address.open
+
+    def count(address: Address) -> KnowledgeBase:
+        opened[0] += 1
+        return usual(address)
+
+    def watch(_: KnowledgeBase, *, stop: threading.Event, **__: object) -> None:
+        watching.append(stop)
+        stop.wait()
+
+    for name, seconds in (("PAUSE", 0.0), ("LOOK", 0.01)):
+        monkeypatch.setattr(f"memory_kb.serving.workers._{name}_SECONDS", seconds)
+    monkeypatch.setattr(Address, "open", count)
+    monkeypatch.setattr(KnowledgeBase, "watch", watch)
+    watchers = [VaultWatcher(Address(str(project), str(home), {}), lambda _: None) for _ in range(2)]
+    for one in watchers:
+        one.begin()
+    eventually(lambda: opened[0] > 5)
+    assert len(watching) == 1
+    for one in watchers:
+        one.end(60.0)
+
+
 @pytest.mark.slow
 def test_it_ends_with_the_process_that_started_it(project: Path, home: Path) -> None:
     """Somebody else may hold the other end of its input."""

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, TypeVar
 
-from memory_kb.errors import MemoryKBError
+from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.index.vault_index import has_watcher
 from memory_kb.kb import KnowledgeBase
-from memory_kb.vault import identify
+from memory_kb.vault import hold_lock, identify
 
 _T = TypeVar("_T")
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
@@ -97,6 +97,8 @@ class Workers:
         self.writing.close(patience, last)
 
 
+#: Held by the one server that watches, or is about to: a watch shows that it is there after its first comparison alone.
+_SERVER_LOCK = "watch.lock"
 #: Seconds between two looks whether the watcher of the vault has ended.
 _LOOK_SECONDS = 2.0
 #: Seconds that the client has to itself, so that it gets its lists before the vault is looked through.
@@ -147,9 +149,11 @@ class VaultWatcher:
     def _watch_when_free(self) -> None:
         """Watch until stopped, unless somebody else does."""
         try:
-            with self._address.open() as kb:
+            with self._address.open() as kb, hold_lock(kb.vault.machine / _SERVER_LOCK, 0.0):
                 if not has_watcher(kb.vault.machine):
                     kb.watch(on_notice=self._say, stop=self._stop)
+        except VaultBusy:
+            pass
         except (MemoryKBError, OSError) as exc:
             self._say(f"not watching: {exc}")
             self._stop.wait(60.0)
