@@ -60,6 +60,7 @@ def test_keys_alone_lead_from_a_question_to_an_edit(tab: Tab, server: Server) ->
     tab.wait("document.querySelector('#links li')")
     tab.press("e")
     tab.wait("location.pathname === '/entry/edit' && document.activeElement.id === 'text'")
+    assert tab.run("document.querySelector('#moved').checkVisibility()") is False
     tab.press("Escape")
     tab.press("?")
     tab.wait("document.querySelector('#keys').open")
@@ -91,7 +92,7 @@ def test_what_is_typed_stays_and_what_answers_it_changes_with_the_files(tab: Tab
     assert tab.run("document.activeElement.id") == "q"
 
 
-def test_an_open_entry_follows_its_file_and_a_form_keeps_what_was_typed(tab: Tab, server: Server) -> None:
+def test_an_open_entry_follows_its_file_and_a_form_says_that_it_moved(tab: Tab, server: Server) -> None:
     file = server.vault / "memory/learnings/moving.md"
     file.write_text("---\nid: moving\n---\n# Moving\n\nbefore\n")
     tab.go(f"{server.address}/entry?id=moving")
@@ -105,6 +106,7 @@ def test_an_open_entry_follows_its_file_and_a_form_keeps_what_was_typed(tab: Tab
     tab.run("document.querySelector('#text').focus()")
     tab.type("x")
     file.write_text("---\nid: moving\n---\n# Moving\n\nonce more\n")
+    tab.wait("document.querySelector('#moved').checkVisibility()")
     assert "after" in tab.run("document.querySelector('#text').value")
     tab.run("document.querySelector('button.main').click()")
     tab.wait("document.querySelector('[role=alert]')?.textContent.includes('Nothing was written')")

@@ -1,4 +1,4 @@
-"""The parts of the page: its colours, its HTML of notes, its marks, its pictures."""
+"""The parts of the page: its colours, its HTML of notes, its marks, its curves, its pictures."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pages
 import pytest
-from conftest import REPOSITORY
+from conftest import NOW, REPOSITORY
 
 from memory_kb import KnowledgeBase
 from memory_kb.context.highlight import mark
 from memory_kb.settings import Ranking
 from memory_kb.web.attachments import check_attachment, find_beside
-from memory_kb.web.filters import Aged, describe_prominence
+from memory_kb.web.charts import Aged, draw_curve
 from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import LinkBase, render
 
@@ -168,12 +168,18 @@ def test_a_passage_is_rendered_and_leads_nowhere(text: str, query: str, shown: s
     assert shown in html and not re.search(r"<(?:a|img|input|script|details)\b|\bid=|\bhref=", html)
 
 
-def test_the_sentence_about_prominence_follows_the_formula() -> None:
-    today = date(2026, 11, 21)
-    said = describe_prominence(Aged(0.5, 3, "active", date(2026, 8, 23)), today, Ranking())
-    assert said.startswith("Prominence is 1.00 today; it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19")
-    assert describe_prominence(Aged(0.5, 0, "retired", today), today, Ranking()).startswith("It is retired")
-    assert "is 0.00 today; will" in describe_prominence(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking())
+def test_a_curve_follows_the_formulas() -> None:
+    today = NOW.date()
+    aged = Aged(0.5, 3, "active", date(2026, 8, 23))
+    curve = draw_curve(aged, today, Ranking())
+    assert curve.value == pytest.approx(0.5 * 0.5 * 4)
+    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence
+    assert curve.past.startswith("M34.0 ")
+    assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
+        f"M{curve.now} {curve.height}"
+    )
+    assert draw_curve(Aged(0.5, 0, "retired", today), today, Ranking()).sentence.startswith("It is retired")
+    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking()).value == 0.0
 
 
 def test_it_is_the_released_code_of_others() -> None:

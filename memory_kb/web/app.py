@@ -32,6 +32,7 @@ _PAGES: dict[str, Handler] = {
     "/entry/links": entries.show_links,
     "/entry/exposure": entries.show_exposure,
     "/entry/changes": entries.show_changes,
+    "/entry/hash": entries.show_hash,
     "/entry/edit": entries.show_form,
     "/entry/names": entries.complete,
     "/new": entries.show_new,

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,10 +19,11 @@ from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageErr
 from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
+from memory_kb.plainfiles import read_file
 from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
-from memory_kb.text import read_words
-from memory_kb.web.filters import Aged, describe_prominence
+from memory_kb.text import load_json, read_words
+from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, note_from_form, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
 from memory_kb.web.site import LONGEST_FORM, BadForm, Handler, Parameters, Site, param, see_other
@@ -63,15 +65,15 @@ async def show_entry(site: Site, request: Request) -> Response:
     """An entry as it reads."""
     wanted = read_wanted(request.query_params)
 
-    def look(kb: KnowledgeBase) -> tuple[Source, str, Ranking]:
+    def look(kb: KnowledgeBase) -> tuple[Source, Curve | None, Ranking]:
         source, ranking = wanted.find(kb), kb.vault.settings.ranking
         entry = source.entry
-        if entry.seen is None:  # it is always the same
-            return source, "", ranking
+        if entry.seen is None:  # the curve would be a level line
+            return source, None, ranking
         aged = Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
-        return source, describe_prominence(aged, kb.today(), ranking), ranking
+        return source, draw_curve(aged, kb.today(), ranking), ranking
 
-    source, prominence, ranking = await site.read(look)
+    source, curve, ranking = await site.read(look)
     text = without_title(source.body.lstrip("\r\n"), source.view.title)
     place = await _place_of(site, source.view.path, text)
     first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
@@ -80,7 +82,7 @@ async def show_entry(site: Site, request: Request) -> Response:
     body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
     contents = find_contents(text)
     return site.page(
-        request, "entry.html", choices=await site.choices(), source=source, view=source.view, entry=source.entry, prominence=prominence, ranking=ranking, body=body,
+        request, "entry.html", choices=await site.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
         said=param(request.query_params, "said"), run=param(request.query_params, "run"),
@@ -89,7 +91,7 @@ async def show_entry(site: Site, request: Request) -> Response:
 
 async def _place_of(site: Site, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
-    keeps_lines = await site.read(lambda kb: (kb.vault.folder / ".obsidian").is_dir())
+    keeps_lines = await site.keep("lines", lambda kb: _keeps_lines(kb.vault.folder), is_quick=True)
     if "[[" not in text:
         return LinkBase(path, keeps_lines=keeps_lines)
     embeds = find_embeds(text)[:_MOST_EMBEDS]
@@ -106,6 +108,15 @@ async def _place_of(site: Site, path: str, text: str) -> LinkBase:
 
     asked, known, embedded = await site.read(read)
     return LinkBase(path, lambda name: name in known or name not in asked, embedded, keeps_lines=keeps_lines)
+
+
+def _keeps_lines(folder: Path) -> bool:
+    """Return whether Obsidian shows the lines of this vault as they are written, its default."""
+    try:
+        settings = load_json(read_file(folder / ".obsidian/app.json"))
+    except (OSError, ValueError):
+        return (folder / ".obsidian").is_dir()
+    return not (isinstance(settings, dict) and settings.get("strictLineBreaks"))
 
 
 def _read_passage(lines: str, first: int) -> range:
@@ -131,6 +142,12 @@ def _part(template: str, look: Callable[[KnowledgeBase, str], object]) -> Handle
 show_links = _part("links.html", lambda kb, name: kb.links(name))
 show_exposure = _part("exposure.html", lambda kb, name: kb.exposure(name))
 show_changes = _part("changes.html", lambda kb, name: kb.past_of(name))
+
+
+async def show_hash(site: Site, request: Request) -> Response:
+    """The hash of an entry as it is, for a page that edits it."""
+    wanted = read_wanted(request.query_params)
+    return JSONResponse({"hash": (await site.read(wanted.find)).hash})
 
 
 async def show_form(site: Site, request: Request) -> Response:

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from memory_kb.index.link_map import LinkMap
 from memory_kb.index.lint_cache import LintPass
 from memory_kb.kb import KnowledgeBase
-from memory_kb.web.filters import entry_address
+from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, param, read_query
 from memory_kb.web_queries import LastLook
 

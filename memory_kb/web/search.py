@@ -10,7 +10,7 @@ from markupsafe import Markup
 from memory_kb.context.highlight import Stretch, mark
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
-from memory_kb.web.filters import entry_address
+from memory_kb.web.charts import entry_address
 from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import without_title
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, param, read_query, see_other

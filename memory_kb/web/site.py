@@ -34,7 +34,7 @@ from memory_kb.model import FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import hash_of, printable
 from memory_kb.web.background import BackgroundLooks
-from memory_kb.web.filters import FILTERS
+from memory_kb.web.charts import FILTERS
 from memory_kb.web_queries import FilterValues, Recent
 
 PAGE_SIZE = 50

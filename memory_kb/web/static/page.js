@@ -157,7 +157,19 @@ async function look() {
     const answer = await fetch("/generation");
     if (answer.ok && !answer.redirected) known = await answer.text();
   } catch { return; } // the server has ended, or the page is being left
-  if (before !== null && before !== known) document.body.dispatchEvent(new CustomEvent("vault-changed"));
+  if (before !== null && before !== known) changed();
+}
+
+function changed() {
+  const form = find("form[data-was]");
+  if (form) { compare(form); return; }
+  document.body.dispatchEvent(new CustomEvent("vault-changed"));
+}
+
+async function compare(form) {
+  const answer = await fetch(`/entry/hash?${new URLSearchParams({ id: form.elements.id.value, at: form.elements.at.value })}`);
+  const same = answer.ok && (await answer.json()).hash === form.dataset.was;
+  find("#moved").hidden = same;
 }
 
 setInterval(look, 1000);

@@ -1,4 +1,4 @@
-"""Prominence, bars, diffs and dates as the templates show them."""
+"""Charts, diffs and dates as filters of the templates."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
 from memory_kb.text import counted
 
+WIDTH, HEIGHT = 320.0, 120.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
+_STEPS = 48
+_LONGEST_DAYS = 3_650
+
 
 class Aged(NamedTuple):
     """What the prominence of an entry depends on; `seen` is the day that its age counts from."""
@@ -22,25 +27,85 @@ class Aged(NamedTuple):
     seen: date
 
 
-def describe_prominence(entry: Aged, today: date, ranking: Ranking) -> str:
-    """Return how prominent an entry is today, was when it was last reinforced, and will be one half-life from now.
+class Tick(NamedTuple):
+    """A mark on an axis: where, and what is written there."""
+
+    place: float
+    label: str
+
+
+class Curve(NamedTuple):
+    """A drawing of `WIDTH` by `HEIGHT`: `past` and `future` are lines as the data of SVG paths, which meet today.
+
+    `now` and `height` are the place of today and of its `value`, `sentence` is what is to be seen, in words.
+    """
+
+    past: str
+    future: str
+    now: float
+    height: float
+    value: float
+    days: tuple[Tick, ...]
+    values: tuple[Tick, ...]
+    sentence: str
+
+
+def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
+    """Return prominence from the day an entry was last reinforced to two half-lives from now.
 
     Example:
-        >>> describe_prominence(Aged(0.5, 3, "active", date(2026, 1, 1)), date(2026, 4, 1), Ranking())
-        'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.'
+        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1))
+        >>> curve = draw_curve(aged, date(2026, 4, 1), Ranking())
+        >>> curve.value, curve.sentence
+        (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
-    if entry.status == "retired":
-        return "It is retired, so it does not surface by itself."
     seen = min(entry.seen, today)
 
     def value_on(day: date) -> float:
         return prominence(entry.importance, (day - seen).days, entry.reinforced, entry.status, ranking)
 
+    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
+    end = today + timedelta(days=max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days))))
+    axes = _Axes(begin, max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08)
+    value = value_on(today)
+    now, height = axes.place(today, value)
     later = today + timedelta(days=round(ranking.half_life_days))
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
-    return (
-        f"Prominence is {value_on(today):.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
+    return Curve(
+        past=axes.line(begin, today, value_on),
+        future=axes.line(today, end, value_on),
+        now=now,
+        height=height,
+        value=value,
+        days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
+        values=tuple(
+            Tick(axes.place(today, share * axes.highest)[1], f"{share * axes.highest:.2g}") for share in (0.0, 0.5, 1.0)
+        ),
+        sentence="It is retired, so it does not surface by itself."
+        if entry.status == "retired"
+        else f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used.",
     )
+
+
+class _Axes(NamedTuple):
+    """The days and values that a drawing has room for."""
+
+    begin: date
+    days: int
+    highest: float
+
+    def place(self, day: date, value: float) -> tuple[float, float]:
+        x = _LEFT + (day - self.begin).days / self.days * (WIDTH - _LEFT - _RIGHT)
+        return round(x, 1), round(HEIGHT - _BOTTOM - value / self.highest * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def line(self, first: date, last: date, value_on: Callable[[date], float]) -> str:
+        length = (last - first).days
+        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        return "M" + " L".join("{} {}".format(*self.place(day, value_on(day))) for day in days)
+
+
+def _short(day: date) -> str:
+    return f"{day:%Y-%m}"
 
 
 class Bar(NamedTuple):
