@@ -209,17 +209,18 @@ def test_nothing_is_written_into_a_full_summary(place: Place) -> None:
     assert [one.name for one in memories.rglob("*")] == ["memory_summary.md"]
 
 
-def test_the_doctor_names_what_leads_nowhere_and_what_is_too_long(place: Place) -> None:
+def test_the_doctor_names_what_nobody_reads_and_what_contradicts(place: Place) -> None:
     place.bridge("doctor")
     place.memory.mkdir(parents=True)
-    text = "- [Gone](gone.md): gone\n" + "- more\n" * 201
+    text = "- [Gone](gone.md): gone\n- Use tabs in the Makefile.\n" + "- more\n" * 200
     (place.memory / "MEMORY.md").write_text(text)
     (place.home / ".codex/memories").mkdir(parents=True)
-    (place.home / ".codex/memories/memory_summary.md").write_text("word " * 3_000)
+    (place.home / ".codex/memories/memory_summary.md").write_text("Never use tabs in the Makefile.\n" + "word " * 3_000)
     problems: list[dict[str, Any]] = json.loads(place.bridge("doctor", "--json", code=7).stdout)["problems"]
     told = [f"{Path(one['path']).name}:{one['line']} {one['message']}" for one in problems]
     assert [one.split(";")[0] for one in told] == [
-        "MEMORY.md:1 has 202 lines and 1,431 bytes",
+        "MEMORY.md:1 has 202 lines and 1,452 bytes",
         "MEMORY.md:1 points to gone.md, which does not exist",
-        "memory_summary.md:1 has 3,750 tokens",
+        "memory_summary.md:1 has 3,758 tokens",
+        "MEMORY.md:2 contradicts ~/.codex/memories/memory_summary.md:1: one says what the other denies",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -15,12 +16,13 @@ from memory_kb.agents.files import AgentFiles
 from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
+from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import managed_block
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import RunReport
-from memory_kb.search.agent_memory import POINTER
+from memory_kb.search.agent_memory import POINTER, without_ours
 from memory_kb.store.agent_memory import (
     INDEX,
     MOST_BYTES,
@@ -35,7 +37,7 @@ from memory_kb.store.agent_memory import (
     measure,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.text import count_tokens, decode, load_json
+from memory_kb.text import count_tokens, decode, load_json, tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -364,14 +366,18 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
 
 
-_MAX_BYTES = 200_000
+_MAX_BYTES, _MAX_ENTRIES = 200_000, 500
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
+_FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 def examine(vault: Vault) -> Iterator[Problem]:
-    """Yield what is wrong: indexes too long or pointing nowhere, and memories that nobody reads."""
-    for one in find_host_files(vault):
+    """Yield what is wrong: indexes too long or pointing nowhere, memories nobody reads, and entries that contradict."""
+    files = find_host_files(vault)
+    for one in files:
         yield from _examine_index(one)
     yield from _unread(vault)
+    yield from _contradictions(files)
 
 
 def _examine_index(one: HostFile) -> Iterator[Problem]:
@@ -393,6 +399,29 @@ def _unread(vault: Vault) -> Iterator[Problem]:
     for folder in claude_memory_folders(vault.project, claude, home):
         if folder not in ours and any(folder.glob("*.md")):
             yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
+
+
+def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:
+    """Yield entries of two agents of which one says the contrary of the other."""
+    entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
+    for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
+        if one.host != other.host and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
+            yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
+
+
+def _entries(one: HostFile) -> Iterator[tuple[int, str]]:
+    """Yield the items and paragraphs of a file, each with its line."""
+    text = without_ours(_read_text(one.file).encode(), one.file).decode()
+    text = _FRONTMATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
+    start, words = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        is_new = bool(_ITEM.match(line)) or not line.strip() or line.startswith("#")
+        if is_new and words:
+            yield start, " ".join(words)
+            words.clear()
+        if line.strip() and not line.startswith("#"):
+            start = start if words else number
+            words.append(_ITEM.sub("", line).strip())
 
 
 def _read_text(file: Path) -> str:

@@ -144,8 +144,8 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
     was changed in that file since goes into the vault, after a question or with --yes; one that was changed on both sides stays as
     it is in both. With --remove our parts go again; `undo` is the way back for the vault.
 
-    `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, and memories of working
-    trees that nobody reads; exit code 7 if there is any.
+    `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working trees
+    that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.
 
     \b
     memory-kb bridge claude-code --dry-run
