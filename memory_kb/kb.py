@@ -269,7 +269,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def models(self) -> Models:
-        """The language model."""
+        """The language model and the token counter."""
         from memory_kb.providers.models import Models
 
         return self._models or Models(self.vault)
@@ -345,7 +345,7 @@ class KnowledgeBase:
     def contexts(self) -> Contexts:
         from memory_kb.context.service import Contexts
 
-        return Contexts(self.vault, self.index, lambda: self.writer, self.continuity, self.searching)
+        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
 
     @functools.cached_property
     def continuity(self) -> Continuity:
@@ -485,7 +485,7 @@ class KnowledgeBase:
     def rules(self) -> Rules:
         from memory_kb.learning.rules import Rules
 
-        return Rules(self.vault, self.index, self.writer, self.memories)
+        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def searching(self) -> Searching:

@@ -109,14 +109,18 @@ class ContextSettings(NamedTuple):
     """How much of what is put before an agent.
 
     Tokens of the four layers together, tokens and number of rules, characters of retrieved
-    learnings. `floor` is the share of a prompt's rare words that an entry must say before a hook
-    adds it; with `hooks` off, hooks add nothing and only log.
+    learnings. `tokenizer` is what counts tokens: `estimate`, a quarter of
+    the characters; a vocabulary of tiktoken by its name; or `auto`, the first of o200k_base and
+    cl100k_base that is on this machine, else the estimate. Hooks always estimate. `floor` is the
+    share of a prompt's rare words that an entry must say before a hook adds it; with `hooks` off,
+    hooks add nothing and only log.
     """
 
     layer_tokens: int = 800
     rule_tokens: int = 500
     max_rules: int = 10
     max_chars: int = 8_000
+    tokenizer: str = "auto"
     floor: float = 0.35
     hooks: bool = True
 

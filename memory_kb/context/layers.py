@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 from memory_kb.context.briefs import write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_line
@@ -12,6 +13,9 @@ from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Memory, Span
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id
+
+if TYPE_CHECKING:
+    from memory_kb.providers.base import TokenCounter
 
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not injected.
@@ -32,8 +36,8 @@ class Layers:
         is_whole: whether all that always holds has found room.
     """
 
-    def __init__(self, budget: int, today: date, marks: Mapping[str, str]) -> None:
-        self.budget, self.today, self.marks = budget, today, marks
+    def __init__(self, budget: int, today: date, marks: Mapping[str, str], count: TokenCounter = count_tokens) -> None:
+        self.budget, self.today, self.marks, self.count = budget, today, marks, count
         self.text = ""
         self.shown: list[Memory] = []
         self.procedures: list[Memory] = []
@@ -87,7 +91,7 @@ class Layers:
         starts_block = layer != self._last and (head or self._last == "procedures")
         gap = "" if not self.text else "\n\n" if starts_block else "\n"
         longer = "".join((self.text, gap, f"{head}\n" if head else "", line))
-        if count_tokens(longer) > self.budget:
+        if self.count(longer) > self.budget:
             return False
         self.text, self._last = longer, layer
         return True

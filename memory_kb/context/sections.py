@@ -23,6 +23,7 @@ from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.gather import FittingEntry, Material
+    from memory_kb.providers.base import TokenCounter
     from memory_kb.settings import ContextSettings
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
@@ -126,9 +127,10 @@ class ContextBuilder:
         settings: "ContextSettings",
         marks: Mapping[str, str],
         host: Sequence[Hit] = (),
+        count: "TokenCounter" = count_tokens,
     ) -> None:
         self.material, self.labels, self.today, self.settings = material, labels, today, settings
-        self.marks, self.host = marks, host
+        self.marks, self.host, self.count = marks, host, count
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""
@@ -139,7 +141,7 @@ class ContextBuilder:
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
         skills = [one.memory for one in material.skills]
-        layers = Layers(settings.layer_tokens, self.today, self.marks)
+        layers = Layers(settings.layer_tokens, self.today, self.marks, self.count)
         layers.fill(material.baseline, fitting, skills, material.look_up)
         taken |= set(layers.ids)
         proxies = (one for one in material.proxy if one.memory.id not in taken)
@@ -151,7 +153,7 @@ class ContextBuilder:
             self._list("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
             _show_host(self.host),
         )
-        sections = tuple(one._replace(tokens=count_tokens(one.text)) for one in parts if one.text)
+        sections = tuple(one._replace(tokens=self.count(one.text)) for one in parts if one.text)
         text = frame("\n\n".join(section.text for section in sections)) if sections else ""
         shown = _shown_memories(material, sections)
         patterns = [one for one in shown if one.kind not in ("skill", "episode") and not one.is_unverified]
@@ -163,7 +165,7 @@ class ContextBuilder:
             avoid_these=tuple(summarize(one) for one in patterns if one.kind == "pitfall"),
             applicable_skills=tuple(map(summarize, shown_skills.values())),
             rules=rules,
-            tokens=count_tokens(text),
+            tokens=self.count(text),
             oversize=tuple(_complain(sections, layers, settings)),
         )
 
@@ -178,6 +180,7 @@ class ContextBuilder:
             self.today,
             max_tokens=settings.rule_tokens,
             max_rules=settings.max_rules,
+            count=self.count,
         )
         return self._with_details(chosen, {(rule.path, rule.id): rule for rule in tamed})
 
@@ -188,13 +191,13 @@ class ContextBuilder:
         for rule in sorted(shown.values(), key=lambda rule: -(rule.score or 0.0)):
             said = rule_details(memories[rule.path, rule.id])
             more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
-            room = min(_MOST, 4 * (budget - count_tokens(text)) - len(more) - 2)
+            room = min(_MOST, 4 * (budget - self.count(text)) - len(more) - 2)
             if said and room >= _LEAST:
                 details = said if len(said) <= room else f"{shorten(said, room)} {more}"
                 longer = shown | {rule.id: rule._replace(text=f"{rule.text} {details}")}
-                if count_tokens(written := format_for_prompt(list(longer.values()))) <= budget:
+                if self.count(written := format_for_prompt(list(longer.values()))) <= budget:
                     shown, text = longer, written
-        return selection._replace(text=text, token_count=count_tokens(text))
+        return selection._replace(text=text, token_count=self.count(text))
 
     def _list(self, name: str, head: str, found: "Iterable[FittingEntry]", most: int, max_chars: int) -> ContextSection:
         """Return a section of passages under their files' names, until one does not fit."""

@@ -21,6 +21,7 @@ from memory_kb.store.project_files import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -87,6 +88,7 @@ class Contexts:
     _vault: Vault
     _index: VaultIndex
     _find_writer: Callable[[], Writer]
+    _models: Models
     _continuity: Continuity
     _searching: Searching
 
@@ -119,21 +121,22 @@ class Contexts:
         """
         place = make_place("project", job, task_id if job else None)
         wanted = ContextTask(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
-        today = self._vault.clock().date()
+        today, counter = self._vault.clock().date(), self._models.counter
         checks = ClaimChecks(self._make_assessor(today))
         material, degraded = gather(
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and checks.is_kept(one)
         )
         settings, host = self._vault.settings.context, self._ask_host(wanted.task)
-        context = ContextBuilder(material, wanted.labels, today, settings, checks.marks, host).build()
+        context = ContextBuilder(material, wanted.labels, today, settings, checks.marks, host, counter.count).build()
         named = task_id or task
         log_shown(
             self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
         )
         unwritten = self._keep_up(task, job) if session else ()
+        uncounted = (counter.notice,) if counter.notice else ()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *checks.say_withheld())
         return context._replace(
-            degraded=(*notices, *unwritten),
+            degraded=(*notices, *uncounted, *unwritten),
             stale=tuple(entry_id for entry_id in context.ids if entry_id in checks.stale),
         )
 

@@ -14,6 +14,7 @@ from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
+    from memory_kb.providers.base import TokenCounter
 
 #: The kinds that the playbook holds.
 RULE_KINDS = ("rule", "pitfall")
@@ -160,6 +161,7 @@ def select_rules(
     *,
     max_tokens: int = MAX_TOKENS,
     max_rules: int = MAX_RULES,
+    count: "TokenCounter" = count_tokens,
 ) -> Selection:
     """Choose the rules and pitfalls that fit a task, best first.
 
@@ -179,14 +181,14 @@ def select_rules(
     for rule in fitting:
         if len(chosen) == max_rules:
             break
-        if count_tokens(format_for_prompt([*chosen, rule])) <= max_tokens:
+        if count(format_for_prompt([*chosen, rule])) <= max_tokens:
             chosen.append(rule)
     text = format_for_prompt(chosen)
     return Selection(
         rules=tuple(rule for rule in chosen if rule.kind == "rule"),
         anti_patterns=tuple(rule for rule in chosen if rule.kind == "pitfall"),
         total_score=round(sum(rule.score or 0.0 for rule in chosen), 6),
-        token_count=count_tokens(text),
+        token_count=count(text),
         text=text,
     )
 

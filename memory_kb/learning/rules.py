@@ -46,6 +46,7 @@ from memory_kb.text import load_json
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
+    from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -148,6 +149,7 @@ class Rules:
     _index: VaultIndex
     _writer: Writer
     _memories: Memories
+    _models: Models
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
         """Return the rules and pitfalls in force, the surest first; of one id at two scopes, the most specific."""
@@ -179,6 +181,7 @@ class Rules:
             self._vault.today(),
             max_tokens=MAX_TOKENS if max_tokens is None else max_tokens,
             max_rules=MAX_RULES if max_rules is None else max_rules,
+            count=self._models.counter.count,
         )
 
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     #: One vector per row, float32, each of length 1.
     Vectors = NDArray[np.float32]
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from memory_kb.errors import ProviderFailed
@@ -22,6 +22,10 @@ class OfflineLlm:
         raise ProviderFailed(
             "no language model is asked: llm.provider is offline", "set llm.provider to one that answers"
         )
+
+
+#: Returns how many tokens a text has.
+TokenCounter = Callable[[str], int]
 
 
 #: The use of an embedded text: to be found, or to search with. Some models treat the two differently.

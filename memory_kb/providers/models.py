@@ -1,10 +1,13 @@
-"""The language model of a vault, created when first used."""
+"""The language model and the token counter of a vault, created when first used."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import contextlib
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.providers.base import Llm
+from memory_kb.providers.base import Llm, TokenCounter
+from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.providers.spending import SpendLog
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """The language model of a vault and what it cost, each made when first asked for."""
+    """The language model and the token counter of a vault, each made when first asked for."""
 
     def __init__(self, vault: "Vault") -> None:
         self._vault = vault
@@ -31,3 +34,74 @@ class Models:
 
         chosen = self._vault.settings.llm
         return SpendLog(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
+
+    @functools.cached_property
+    def counter(self) -> "ChosenCounter":
+        """The counter for the tokens of budgets."""
+        return choose_counter(self._vault.settings.context.tokenizer)
+
+
+#: The vocabularies that `auto` looks for, the newer one first.
+_COMMON = ("o200k_base", "cl100k_base")
+ESTIMATE = "estimate"
+
+
+class ChosenCounter(NamedTuple):
+    """A token counter, its vocabulary, and a notice if it is the estimate although another was wanted."""
+
+    count: TokenCounter
+    name: str = ESTIMATE
+    notice: str = ""
+
+
+def choose_counter(wanted: str) -> ChosenCounter:
+    """Return a token counter: the estimate, a vocabulary by its name, or for `auto` the first installed one.
+
+    Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
+
+    Example:
+        >>> choose_counter("estimate").count("12345")
+        2
+    """
+    if wanted == ESTIMATE:
+        return ChosenCounter(count_tokens)
+    names = _COMMON if wanted == "auto" else (wanted,)
+    why = ""
+    for name in names:
+        try:
+            return ChosenCounter(_load(name), name)
+        except ImportError:
+            why = "tiktoken is not installed (`pip install 'memory-kb[tokens]'`)"
+            break
+        except Exception as exc:  # noqa: BLE001 - plugins of tiktoken raise what they like
+            why = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
+    notice = "" if wanted == "auto" else f"tokens are estimated, not counted by {wanted}: {why}"
+    return ChosenCounter(count_tokens, notice=notice)
+
+
+def _load(name: str) -> TokenCounter:
+    import tiktoken
+
+    with _offline():
+        encoding = tiktoken.get_encoding(name)
+    # What looks like a model's control token is text here.
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+@contextlib.contextmanager
+def _offline() -> Iterator[None]:
+    """Keep tiktoken from downloading vocabularies that are not in its cache."""
+    from tiktoken import load
+
+    fetch = load.read_file
+
+    def read_local(blobpath: str) -> bytes:
+        if "://" in blobpath:
+            raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
+        return fetch(blobpath)
+
+    load.read_file = read_local
+    try:
+        yield
+    finally:
+        load.read_file = fetch
