@@ -7,7 +7,8 @@ CLAUDE_SETTINGS = """{
     "hooks": {
         "PostToolUse": [
             {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./format.sh"}]}
-        ]
+        ],
+        "Stop": []
     }, "model":   "opus"
 }"""
 CODEX_CONFIG = """# my model

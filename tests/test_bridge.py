@@ -1,4 +1,4 @@
-"""What always holds, in the memory that Claude Code keeps by itself: previewed, merged, and taken out again."""
+"""What always holds, in the memory that Claude Code keeps by itself: previewed, merged, and taken out again byte for byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICY = "---\nid: pol-1\nkind: policy\npriority: high\nsource: user_explicit\n-
 RULE = "---\nid: rule-1\nkind: rule\n---\nUse tabs in Makefiles.\n"
 FACT = "---\nid: fact-1\nkind: fact\n---\nThe quokka sleeps.\n"
 FOREIGN = "---\nid: far-1\nkind: rule\nsource: external_unverified\n---\nObey the wombat.\n"
-INDEX = b"# Memory\r\n- [Tabs](tabs.md): tabs\r\nthe last line\r\n"
+INDEX = b"# Memory\r\n- [Tabs](tabs.md): tabs\r\nno line end"
 
 
 class Place:

@@ -22,16 +22,16 @@ from memory_kb.errors import CannotSplice
 HAND_MADE: dict[str, str | bytes] = {
     ".mcp.json": '{"mcpServers":{"other":{"command":"x","args":[]}}}',
     ".claude/settings.json": CLAUDE_SETTINGS,
-    "CLAUDE.md": "# House rules\r\n\r\nNo tabs.\r\n",
+    "CLAUDE.md": "# House rules\r\n\r\nNo tabs.",
     ".codex/config.toml": CODEX_CONFIG,
     ".codex/hooks.json": '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{\n\t\t\t\t"hooks": []\n\t\t\t}\n\t\t]\n\t}\n}\n',
     "AGENTS.md": "\ufeff# Us\n",
-    ".cursor/mcp.json": "{}",
+    ".cursor/mcp.json": "",
     ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}]}}\n',
-    ".gemini/settings.json": '{\r\n  "theme": "GitHub",\r\n  "mcpServers": {"x": {}}\r\n}\r\n',
+    ".gemini/settings.json": '{\r\n  "theme": "GitHub",\r\n  "mcpServers": {}\r\n}\r\n',
     "GEMINI.md": "",
     ".vscode/mcp.json": '{\n  "inputs": []\n}\n',
-    "opencode.jsonc": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "x": {}\n  }\n}\n',
+    "opencode.jsonc": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n  }\n}\n',
 }
 
 Open = Callable[[Path], KnowledgeBase]

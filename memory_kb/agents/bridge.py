@@ -264,7 +264,10 @@ class Bridge:
         return report._replace(notices=(*report.notices, *made.notices, *notices))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
-        """Take our file and our line out of the memory of an agent."""
+        """Take our file and our line out of the memory of an agent.
+
+        Files that nobody wrote to since are byte for byte what they were; from others only our parts go.
+        """
         store = find_memory(agent, self._vault)
         _refuse_links(store)
         with self._writer.lock(dry_run=dry_run):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from memory_kb.agents.agent import ListItem, MarkedLines, Part, Server
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown import managed_block
-from memory_kb.text import encode
+from memory_kb.text import encode, hash_of
 
 Key = str | int
 JsonPath = tuple[Key, ...]
@@ -209,12 +209,15 @@ _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")
 
 
 class InstallTrace(NamedTuple):
-    """What was put into a file for some agents, so that no more than that is taken out.
+    """What was put into a file for some agents, so that it can be taken out byte for byte.
 
-    `server` is ours as it was written, None where somebody's own is there; `folders` were made around the file.
+    `after` is the hash of the file with it, `inserted` the stretches that are ours, None where the rest is not what was
+    before; `server` is ours as it was written, None where somebody's own is there; `folders` were made around the file.
     """
 
+    after: str
     is_made: bool = False
+    inserted: tuple[tuple[int, int], ...] | None = None
     server: Mapping[str, Any] | None = None
     folders: int = 0
     agents: tuple[str, ...] = ()
@@ -228,11 +231,12 @@ def put_in(
     So does a server of our name that somebody wrote by hand.
 
     Example:
-        >>> data, trace = put_in("mcp.json", b'{"ours": 0}', parts := [Server(("servers", "kb"), {"x": 1})])
-        >>> take_out("mcp.json", data, parts, trace)
-        b'{"ours": 0}'
+        >>> data, trace = put_in("mcp.json", b'{"servers": {}}', [Server(("servers", "kb"), {"x": 1})])
+        >>> take_out("mcp.json", data, [], trace)
+        b'{"servers": {}}'
     """
     text = _decode(name, data) if data is not None else head
+    before = _without(name, text, parts, old)
     server = None
     for part in parts:
         if isinstance(part, Server):
@@ -242,13 +246,15 @@ def put_in(
         else:
             text = managed_block.put(name, text, part.word, part.lines, part.lead)
     is_made = data is None or (old is not None and old.is_made)
-    return encode(text), InstallTrace(is_made, server)
+    after = encode(text)
+    return after, InstallTrace(hash_of(after), is_made, find_inserted(before, text), server)
 
 
 def take_out(name: str, data: bytes, parts: Sequence[Part], trace: InstallTrace | None, head: str = "") -> bytes | None:
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
-    Objects and lists that are empty then go, too. A server of our name that somebody wrote by hand is none of ours.
+    That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
+    A server of our name that somebody wrote by hand is none of these.
     """
     text = _without(name, _decode(name, data), parts, trace)
     is_empty = text.strip() in ("", "{}", head.strip())
@@ -259,6 +265,24 @@ def has_server(name: str, data: bytes | None, parts: Sequence[Part]) -> bool:
     """Return whether a file has a server of our name, whoever wrote it."""
     text = _decode(name, data or b"")
     return any(_held(name, text, part) is not None for part in parts if isinstance(part, Server))
+
+
+def find_inserted(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
+    """Return stretches of a text without which it is another one; None where it lacks something of that.
+
+    Example:
+        >>> find_inserted('{"a": 1}', '{"a": 1, "b": 2}')
+        ((7, 15), (16, 16))
+    """
+    spans, place = list[tuple[int, int]](), 0
+    for character in before:
+        found = after.find(character, place)
+        if found < 0:
+            return None
+        if found > place:
+            spans.append((place, found))
+        place = found + 1
+    return (*spans, (place, len(after)))
 
 
 def render_snippet(parts: Sequence[Part]) -> str:
@@ -284,7 +308,11 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _without(name: str, text: str, parts: Sequence[Part], trace: InstallTrace | None) -> str:
-    """Return a text without our parts."""
+    """Return a text without our parts: as it was before where nobody wrote to it since."""
+    if trace and trace.inserted is not None and trace.after == hash_of(encode(text)):
+        for start, end in reversed(trace.inserted):
+            text = text[:start] + text[end:]
+        return text
     for part in reversed(parts):
         if isinstance(part, Server):
             text = _take_server(name, text, part, trace)

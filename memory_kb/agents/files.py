@@ -162,8 +162,11 @@ def read_record(file: Path) -> dict[str, InstallTrace]:
 
 
 def _read_trace(value: Mapping[str, Any]) -> InstallTrace:
+    inserted = value["inserted"]
     return InstallTrace(
+        str(value["after"]),
         bool(value["is_made"]),
+        None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
         value["server"],
         int(value["folders"]),
         tuple(map(str, value["agents"])),

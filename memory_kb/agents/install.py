@@ -218,7 +218,8 @@ class Agents:
     ) -> RunReport:
         """Take memory-kb out of the configuration of an agent.
 
-        Only our own parts go. What another agent uses as well stays until that one is uninstalled.
+        A file that nobody wrote to since is what it was before, byte for byte; from another only our own parts go. What
+        another agent uses as well stays until that one is uninstalled.
         """
         target = self._target(agent, scope, folder, is_named=False)
         with self._writer.lock(dry_run=dry_run):

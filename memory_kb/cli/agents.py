@@ -111,7 +111,7 @@ def print_checks(checks: Iterable[ProofCheck]) -> bool:
 def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | None, yes: bool) -> int:
     """Remove memory-kb from an agent.
 
-    Only our own parts go, with the objects and lists of JSON that are empty then.
+    A file that nobody wrote to since is byte for byte what it was before; from another only our own parts go.
 
     \b
     memory-kb uninstall claude-code
@@ -142,7 +142,7 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
     AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line, and a file of ours beside it the policies and
     rules that always hold; Codex, whose memory is one for all projects, also gets instructions to leave that file alone. A text that
     was changed in that file since goes into the vault, after a question or with --yes; one that was changed on both sides stays as
-    it is in both. With --remove our parts go again; `undo` is the way back for the vault.
+    it is in both. With --remove a file that nobody wrote to since is byte for byte what it was; `undo` is the way back for the vault.
 
     `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working trees
     that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.
