@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,8 +10,8 @@ from memory_kb.git.repository import Repository
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.text import decode
 
-#: Commits that are looked at.
-MOST_COMMITS = 500
+#: Commits that are looked at, and files that one entry may have been in.
+MOST_COMMITS, _MOST_FILES = 500, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,50 @@ class Sought(NamedTuple):
     title: str
 
 
-def find_versions(repository: Repository, path: str, sought: Sought, most: int = MOST_COMMITS) -> tuple[Version, ...]:
-    """Return the versions of an entry, the newest first, through renames of its file."""
+def find_versions(
+    repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
+) -> tuple[Version, ...]:
+    """Return the versions of an entry, the newest first."""
+    steps = list(_steps(repository, path, sought, folder, most))
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
-    for commit, time, author, subject, name in reversed(repository.log(path, most)):
-        data = repository.blob(commit, name) if name else None
-        text = None if data is None else find_text(decode(data), name, sought)
+    for (commit, time, author, subject, name), text in reversed(steps):
         if text != before or (text is not None and name != old_path):
             change = describe_change(before, text, is_moved=bool(old_path) and name != old_path)
             versions.append(Version(commit, time, author, subject, name or old_path, change, text))
         before, old_path = text, name or old_path
     return tuple(reversed(versions))
+
+
+_Step = tuple[tuple[str, str, str, str, str], "str | None"]
+
+
+def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
+    """Yield the commits of all files that an entry was in, newest first, with its text then."""
+    seen: set[str] = set()
+    until = "HEAD"
+    for _ in range(_MOST_FILES):
+        seen.add(path)
+        first: tuple[str, str, str, str, str] | None = None
+        for record in repository.log(path, most, until):
+            data = repository.blob(record[0], record[4]) if record[4] else None
+            text = None if data is None else find_text(decode(data), record[4], sought)
+            if text is not None or first is None:
+                yield record, text
+            first = record if text is not None else first
+        parent = repository.parent(first[0]) if first and sought.has_own_id else None
+        others = (
+            [name for name in repository.holding([sought.id], parent, folder) if name not in seen] if parent else []
+        )
+        fitting = [
+            name
+            for name in others
+            if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None
+        ]
+        if not fitting or parent is None:
+            return
+        path, until = fitting[0], parent
 
 
 def find_text(text: str, path: str, sought: Sought) -> str | None:
