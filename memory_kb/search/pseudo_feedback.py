@@ -42,7 +42,8 @@ def compare_with_best(
     similarity: dict[int, float] = {}
     for key, vector in vectors.items():
         own = relevance[key] if key in best else 0.0  # no text is compared with itself
-        shared = sum(vector[word] * centre[word] for word in vector.keys() & centre.keys()) - own
+        # In the order of the text: that of a set, and so the last digit of a sum, is another in every process.
+        shared = sum([weight * centre[word] for word, weight in vector.items() if word in centre]) - own
         similarity[key] = max(0.0, shared) / (total - own) if total > own else 0.0
     most = max(similarity.values(), default=0.0) or 1.0
     return {key: value / most for key, value in similarity.items()}
