@@ -330,7 +330,10 @@ def test_a_context_makes_no_continuity_and_fails_for_none(vault: MakeVault, open
     assert (folder / "memory/CONTINUITY.md").read_text() == damaged
 
 
-def test_a_context_does_not_wait_for_other_writers(vault: MakeVault, open_kb: Open) -> None:
+def test_a_context_does_not_wait_for_other_writers(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_kb.context.service._PATIENCE", 0.1)
     folder = vault(VAULT | {"memory/CONTINUITY.md": "Moving redis sessions.\n"})
     kb = open_kb(folder)
     kb.sync()
