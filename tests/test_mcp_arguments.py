@@ -89,7 +89,7 @@ BY_TYPE_AND_LAYER: list[tuple[Mapping[str, Any], set[str]]] = [
 
 
 def test_recall_filters_by_type_and_layer(asks: Asks) -> None:
-    answers = asks(*[("memory_recall", {"query": "wombats", **words}) for words, _ in BY_TYPE_AND_LAYER])
+    answers = asks(*[("memory_recall", {"query": "wombats", "limit": 20, **words}) for words, _ in BY_TYPE_AND_LAYER])
     for told, (words, found) in zip(answers, BY_TYPE_AND_LAYER, strict=True):
         assert set(told.ids) - {f"long-{number}" for number in range(6)} == found, words
 
