@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Files, Run
+from conftest import Files, Run, clean_environment
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 
@@ -100,3 +105,47 @@ def test_nothing_is_kept_through_a_link(vault: Vault, open_kb: Open, tmp_path: P
     link.symlink_to(outside if name == "lint" else outside / "facts.db")
     assert _said(open_kb(folder)) == first
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_many_files_are_examined_as_few_are(vault: Vault, open_kb: Open) -> None:
+    notes = {f"{number:04}.md": f"# Note {number}\n\nSee [x](gone{number}.md).\n" for number in range(1_050)}
+    notes["0007.md"] += "\nThe wifi password is hunter2!\n"
+    said = _said(open_kb(vault(notes)))
+    assert len(said) == 1_051
+    assert said[:2] == [
+        "0000.md:3 the link to 'gone0.md' leads to no file",
+        "0001.md:3 the link to 'gone1.md' leads to no file",
+    ]
+    assert [line for line in said if "password" in line and line.startswith("0007.md:5 ")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or os.cpu_count() == 1, reason="one process does it all")
+def test_a_lint_that_is_killed_leaves_no_process(vault: Vault, home: Path) -> None:
+    text = "".join(f"## Step {n}\n\nSee [b](b{n}.md) and `code` of token{n}: AKIA{n}.\n\n" for n in range(150))
+    folder = vault({f"n{number}.md": text for number in range(1_100)})
+    words = [sys.executable, "-m", "memory_kb", "lint", "--vault", str(folder)]
+    lint = subprocess.Popen(words, env=clean_environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers = _children(lint.pid)
+    while len(workers) < 2 and lint.poll() is None:
+        time.sleep(0.005)
+        workers = _children(lint.pid)
+    assert len(workers) >= 2
+    lint.kill()
+    lint.wait()
+    eventually(lambda: not any(map(_is_running, workers)))
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
