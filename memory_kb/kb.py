@@ -596,6 +596,7 @@ class KnowledgeBase:
     browse = _Verb(lambda kb: kb.browsing.browse)
     recent = _Verb(lambda kb: kb.browsing.recent)
     filter_values = _Verb(lambda kb: kb.browsing.filter_values)
+    link_map = _Verb(lambda kb: kb.browsing.link_map)
     links_around = _Verb(lambda kb: kb.browsing.links_around)
     busiest_links = _Verb(lambda kb: kb.browsing.busiest_links)
     suggest = _Verb(lambda kb: kb.browsing.suggest)

@@ -14,7 +14,7 @@ from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
 from memory_kb.index.doctor import cross_check
 from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tags
-from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest
+from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
 from memory_kb.index.lint_cache import LINT_CACHE, LintCache, LintPass
 from memory_kb.index.listing import Listing, find_entry_by_name, view
@@ -227,6 +227,10 @@ class Browsing:
         suggest = suggest_tags if of_tags else suggest_names
         return self._index.read(lambda index: suggest(index, word, most))
 
+    def link_map(self) -> LinkMap:
+        """Return all entries and the links between them."""
+        return self._read_links(lambda store, _: read_links(store), may_be_old=False)
+
     def links_around(self, wanted: str, path: str, steps: int, limit: int) -> LinkMap:
         """Return what can be reached from an entry in some steps along links, whichever way they point.
 
@@ -247,10 +251,10 @@ class Browsing:
         """Return where most links meet, of all entries or of some kinds, scopes and a folder; see `links_around`."""
         return self._read_links(lambda store, _: read_busiest(store, limit, kinds, scopes, folder))
 
-    def _read_links(self, work: Callable[[LintCache, SqliteIndex], LinkMap]) -> LinkMap:
+    def _read_links(self, work: Callable[[LintCache, SqliteIndex], LinkMap], *, may_be_old: bool = True) -> LinkMap:
         def read(index: SqliteIndex) -> LinkMap:
             with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
-                if not (index.has_more_files(MANY_FILES) and store.has_file):
+                if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
                     cross_check(self._vault, index, store)
                 return work(store, index)
 

@@ -17,13 +17,14 @@ class LinkMap(NamedTuple):
     left_out: int = 0
 
 
-def _read_links(store: LintCache, keys: Iterable[int]) -> LinkMap:
-    """Return some entries and the links between them."""
-    chosen, among = (json.dumps(list(keys)),), "IN (SELECT value FROM json_each(?1))"
+def read_links(store: LintCache, keys: Iterable[int] | None = None) -> LinkMap:
+    """Return all entries and all links whose two ends are there, or only those among some entries."""
+    chosen = json.dumps(list(keys)) if keys is not None else None
+    among = "IN (SELECT value FROM json_each(?1))" if keys is not None else "IS NOT ?1"
     nodes = store.rows(
-        f"SELECT key, id, title, kind, scope, status, path, line FROM nodes WHERE key {among} ORDER BY key", chosen
+        f"SELECT key, id, title, kind, scope, status, path, line FROM nodes WHERE key {among} ORDER BY key", (chosen,)
     )
-    edges = store.rows(f"SELECT source, target, relation FROM edges WHERE source {among} AND target {among}", chosen)
+    edges = store.rows(f"SELECT source, target, relation FROM edges WHERE source {among} AND target {among}", (chosen,))
     return LinkMap(tuple(Node(*one) for one in nodes), tuple(Edge(*one) for one in edges))
 
 
@@ -51,7 +52,7 @@ def read_around(store: LintCache, center: int, steps: int, limit: int) -> LinkMa
         ring = set(ordered)
         reached |= ring
         kept |= dict.fromkeys(ordered[: limit - len(kept)])
-    return _read_links(store, kept)._replace(left_out=len(reached) - len(kept))
+    return read_links(store, kept)._replace(left_out=len(reached) - len(kept))
 
 
 def read_busiest(
@@ -67,7 +68,7 @@ def read_busiest(
     )
     values = (json.dumps(list(kinds)), json.dumps(list(scopes)), folder)
     rows = store.rows(f"SELECT key FROM nodes WHERE {condition} ORDER BY degree DESC, key LIMIT {limit}", values)
-    found = _read_links(store, (key for (key,) in rows))
+    found = read_links(store, (key for (key,) in rows))
     linked = {key for edge in found.edges for key in (edge.source, edge.target)}
     nodes = tuple(node for node in found.nodes if node.key in linked)
     (count,) = next(iter(store.rows(f"SELECT count(*) FROM nodes WHERE {condition}", values)), (0,))
