@@ -1,7 +1,8 @@
-"""Which part of a large map of links is drawn: the busiest entries, with names on the biggest."""
+"""Which part of a large map of links is drawn: one that hangs together, with names on the biggest."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,19 +12,48 @@ from conftest import Files, write_files
 from pages import Server
 
 from memory_kb import KnowledgeBase
+from memory_kb.index.link_map import LinkMap, take_busiest
+from memory_kb.index.lint_cache import Edge, Node
 
 Open = Callable[..., KnowledgeBase]
 
 
-def test_of_many_the_busiest_are_taken_with_the_links_between_them(
-    vault: Callable[[Files], Path], open_kb: Open
-) -> None:
-    notes = {f"hub{hub}.md": f"# Hub {hub}\n\n[[hub{(hub + 1) % 3}]]\n" for hub in range(3)}
-    notes |= {f"{hub}-{point}.md": f"# Point {hub} {point}\n\n[[hub{hub}]]\n" for hub in range(3) for point in range(4)}
-    with open_kb(vault(notes | {"alone.md": "# Alone\n"})) as kb:
-        found = kb.busiest_links(4, (), (), "")
-        assert {node.path for node in found.nodes} == {"hub0.md", "hub1.md", "hub2.md", "0-0.md"}
-        assert (len(found.edges), found.left_out) == (4, 11)
+def links(*pairs: tuple[int, int]) -> LinkMap:
+    many = 1 + max(max(pair) for pair in pairs)
+    nodes = tuple(
+        Node(key, str(key), f"Note {key}", "fact", "project", "active", f"{key}.md", 1) for key in range(many)
+    )
+    return LinkMap(nodes, tuple(Edge(*pair, "mentions") for pair in pairs))
+
+
+def degrees(found: LinkMap) -> Counter[int]:
+    return Counter(key for edge in found.edges for key in (edge.source, edge.target))
+
+
+#: Ten stars of five, which nothing holds together, and a note that everybody else links to.
+STARS = [(10 * star, 10 * star + point) for star in range(10) for point in range(1, 6)]
+HUB = [(200, other) for other in range(201, 280)]
+CHAIN = [(201, 300), (300, 301), (301, 302)]
+
+
+@pytest.mark.parametrize("limit", [2, 7, 20, 60, 500])
+def test_whatever_is_taken_is_linked(limit: int) -> None:
+    found = take_busiest(links(*STARS, *HUB, *CHAIN), limit)
+    assert 0 < len(found.nodes) <= limit
+    assert {node.key for node in found.nodes} == set(degrees(found))
+    assert len(found.nodes) + found.left_out == 60 + 80 + 3
+
+
+def test_the_busiest_bring_their_neighbours() -> None:
+    found = take_busiest(links(*STARS), 18)
+    assert len(found.nodes) == 18
+    assert sorted(degrees(found).values(), reverse=True)[:3] == [5, 5, 5]
+
+
+def test_one_hub_does_not_fill_the_map() -> None:
+    found = take_busiest(links(*HUB, *STARS), 40)
+    assert {0, 10} <= {node.key for node in found.nodes}
+    assert degrees(found)[200] < 20
 
 
 def test_only_wanted_entries_are_taken(vault: Callable[[Files], Path], open_kb: Open) -> None:
