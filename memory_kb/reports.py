@@ -10,7 +10,7 @@ from memory_kb.model import Problem
 
 
 class Near(NamedTuple):
-    """An entry that says the contrary of a new one, or is about the same; `how` says which."""
+    """An entry that says the contrary of a new one, or nearly the same; `how` says which."""
 
     how: str
     id: str

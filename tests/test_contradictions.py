@@ -36,7 +36,10 @@ The port is 5432. | The port is 5433.
 Always squash commits before merging. | Never squash commits before merging.
 Avoid global state in modules. | Use global state in modules.
 Enable the query cache in production. | Disable the query cache in production.
+Run migrations before deploying. | Run migrations after deploying.
 Pushing to main is allowed. | Pushing to main is forbidden.
+Prefer composition over inheritance. | Prefer inheritance over composition.
+Use spaces instead of tabs. | Use tabs instead of spaces.
 The request timeout is 30 seconds. | The request timeout is 60 seconds.
 We no longer use Jenkins. | We use Jenkins.
 Merge without review. | Never merge without review.
@@ -47,6 +50,7 @@ Nobody may push to main. | Everybody may push to main.
 API keys expire after 90 days. | API keys expire after 30 days.
 Merge unless CI is red. | Merge if CI is red.
 Deploy on Fridays. | Do not deploy on Fridays because nobody watches the alerts.
+Run the linter before the tests. | Run the tests before the linter.
 Service names must include the region. | Service names must exclude the region.
 The maximum upload size is 10 MB. | The maximum upload size is 25 MB.
 Telemetry is on by default. | Telemetry is off by default.
@@ -66,6 +70,7 @@ Some tests need Redis. | Some tests do not need Redis.
 Never merge without review. | Always merge with a review.
 Do not disable the linter. | Enable the linter.
 Avoid tabs. | Do not use tabs.
+Run the linter before the tests. | Run the tests after the linter.
 If tests fail, do not merge. | If tests pass, merge.
 Wait 8 seconds before the first retry. | Wait 30 seconds before the second retry.
 Run the linter before pushing. | Please always run the linter before you push.

@@ -343,7 +343,7 @@ def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None
         alike = jaccard(mine, word_set(text))
         opposed = alike >= CONTRADICTION_FROM and find_opposition(text, draft.text) is not None
         if opposed or alike > CLASH_ABOVE:
-            how = "says the contrary" if opposed else "is about the same"
+            how = "says the contrary" if opposed else "says nearly the same"
             found.append((alike + opposed, Near(how, entry.id, entry.title, entry.path, entry.line)))
     return tuple(near for _, near in sorted(found, key=lambda one: (-one[0], one[1]))[:3])
 

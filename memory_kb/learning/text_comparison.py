@@ -61,13 +61,13 @@ _FILLERS = _words(
 )
 #: Words that make a claim about a part: its negation may hold for another part.
 _PARTIAL = _words("some many few several most mostly sometimes often occasionally usually partly partially might only")
-#: Words that put things in an order.
-_ORDERING = _words("before until after once over than instead")
+_BEFORE, _AFTER, _OVER = _words("before until"), _words("after once"), _words("over than instead")
 #: What each opposite turns round, by its stem.
 _BASES = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
 #: The words, by their stems, in which texts that say the same do not differ.
 _TURNING = {
-    stem(word): word for word in (*_OPPOSITES, *_ORDERING, "unless", "without", "never", "nobody", "nothing", "neither")
+    stem(word): word
+    for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")
 }
 _SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
 _NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
@@ -161,10 +161,11 @@ _SECTION = regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE
 
 
 class _Claim(NamedTuple):
-    """What one sentence says: its words, and whether they are negated."""
+    """What one sentence says: its words, whether they are negated, and what it puts first and second."""
 
     words: frozenset[str]
     is_negated: bool
+    order: tuple[frozenset[str], frozenset[str]] | None
 
 
 def find_opposition(one: str, other: str) -> str | None:
@@ -214,7 +215,7 @@ def _tokens(sentence: str) -> list[str]:
 def _read_claim(sentence: str) -> _Claim:
     found = _tokens(_REASON.sub("", sentence))
     is_negated = sum(word in _NEGATIONS or stem(word) in _BASES for word in found) % 2 == 1
-    return _Claim(_content(found), is_negated)
+    return _Claim(_content(found), is_negated, _read_order(found))
 
 
 def _content(words: list[str]) -> frozenset[str]:
@@ -224,7 +225,22 @@ def _content(words: list[str]) -> frozenset[str]:
     return frozenset(stem(word) for word in same if word and word not in _FILLERS)
 
 
+def _read_order(words: list[str]) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return what a sentence puts first and second: before and after, over and instead of."""
+    place = next((place for place, word in enumerate(words) if word in _BEFORE | _AFTER | _OVER), 0)
+    if not place:
+        return None
+    first, second = _content(words[:place]), _content(words[place + 1 :])
+    return (second, first) if words[place] in _AFTER else (first, second)
+
+
 def _compare(one: _Claim, other: _Claim, least: int) -> str | None:
+    if one.order and other.order:
+        (first, second), (others_first, others_second) = one.order, other.order
+        is_swapped = bool(first - others_first) and bool(second - others_second)
+        is_swapped &= first - others_first == others_second - second and second - others_second == others_first - first
+        if is_swapped and one.is_negated == other.is_negated:
+            return "they name opposite orders"
     is_denied = one.words == other.words and one.is_negated != other.is_negated
     return "one says what the other denies" if is_denied and len(one.words) >= least else None
 
