@@ -309,7 +309,8 @@ def identify(vault: Vault) -> object:
     # The folder as it was named may be a link.
     roots = [root.folder for root in vault.roots]
     folders: list[str | Path] = [vault.named[0], *roots, vault.machine, vault.machine / ".memory.db"]
-    files = [vault.home / "config.yaml", vault.config_file]
+    # One in `memory/` makes a plain folder a vault.
+    files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
     return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]
 
 

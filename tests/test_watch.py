@@ -318,7 +318,7 @@ def test_an_index_that_is_lost_comes_back(
     vault: MakeVault, open_kb: Open, harm: Callable[[Path], None], is_plain: bool, means: bool | None, tmp_path: Path
 ) -> None:
     inner = "" if is_plain else "memory/"
-    folder = vault({f"{inner}notes/a.md": "zebra\n", **({} if is_plain else {"memory/config.yaml": ""})})
+    folder = vault({f"{inner}notes/a.md": "zebra\n", **({} if is_plain else {"memory/.memory-kb/x": ""})})
     kb = open_kb(folder)
     with Watching(kb, poll=means) as watching:
         harm(kb.vault.machine)
@@ -344,6 +344,15 @@ def test_a_changed_configuration_is_obeyed(vault: MakeVault, open_kb: Open) -> N
         (folder / "memory/config.yaml").write_text("ignore: [a.md]\n")
         watching.finds("memory/drafts/b.md", word="zebra")
     assert "config.yaml:" in watching.notices[1]
+
+
+def test_a_plain_folder_may_become_a_vault(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({"a.md": "zebra\n", "memory/learnings.md": "zebra\n"})
+    with Watching(open_kb(folder)):
+        write_files(folder, {"memory/config.yaml": ""})
+        eventually((folder / "memory/.memory-kb/.memory.db").exists)
+        with Watching(open_kb(folder)) as watching:
+            watching.finds("memory/learnings.md", word="zebra")
 
 
 # -- when it cannot be done ----------------------------------------------------------------

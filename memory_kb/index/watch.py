@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import queue
 import sqlite3
 import sys
@@ -20,8 +21,9 @@ from memory_kb.index.embedding import open_vector_search
 from memory_kb.index.port import Progress
 from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.model import Problem, SyncReport
-from memory_kb.plainfiles import make_folder
+from memory_kb.plainfiles import MACHINE, make_folder
 from memory_kb.reports import WatchReport
+from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
 from memory_kb.vault import Vault, hold_lock, identify
@@ -103,8 +105,11 @@ class Watching:
 
     def _open(self, memory_folder: Path | None) -> Vault:
         """Open the vault again; it is an error if its `memory/` is gone, as a plain folder would be watched then."""
-        if memory_folder and not memory_folder.is_dir():
-            raise VaultNotFound(f"{memory_folder} is gone")
+        if memory_folder:
+            if not memory_folder.is_dir():
+                raise VaultNotFound(f"{memory_folder} is gone")
+            # It may be all that makes this a vault.
+            prepare_machine(memory_folder / MACHINE, os.environ, [memory_folder])
         return self._reopen()
 
 
