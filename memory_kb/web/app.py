@@ -140,8 +140,7 @@ def serve(
 
     auth = Auth(make_app(site), bound.host, bound.port, token, STYLE_HASHES)
     _say(f"the page is at http://{bound.shown}/")
-    if is_watching:
-        watcher.begin()
+    site.warm(watcher.begin if is_watching else lambda: None)
     if is_opening:
         import webbrowser
 

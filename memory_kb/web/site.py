@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hmac
 import secrets
@@ -9,6 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -221,7 +223,10 @@ class Site:
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
         """Return the result of a read, cached until the index changes."""
+        worker = self._workers.reading if is_quick else self._slow
+        return await worker.ask(self._trusting(self._keeping(name, work)))
 
+    def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         def look(kb: KnowledgeBase) -> _T:
             # What changes while it is read makes it old.
             kept, generation = self._kept.get(name), kb.generation
@@ -230,7 +235,7 @@ class Site:
             found: _T = kept[1]
             return found
 
-        return await (self._workers.reading if is_quick else self._slow).ask(self._trusting(look))
+        return look
 
     def _trusting(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         """Read without a look at the files while a watcher keeps the index, unless it does not know a write of ours."""
@@ -261,6 +266,17 @@ class Site:
     def look_again(self, verb: str, *, is_current: bool) -> bool:
         """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
         return self._looks.begin(verb, is_due=not is_current)
+
+    def warm(self, then: Callable[[], object]) -> None:
+        """Open the vault and fill the caches before the first request; then begin what would delay that."""
+
+        def go_on(_: Future[Recent]) -> None:
+            then()
+            with contextlib.suppress(RuntimeError):  # the server has ended
+                self._slow.submit(self._trusting(self._keeping("review", lambda kb: kb.review.list())))
+
+        recent = self._workers.reading.submit(self._trusting(self._keeping("recent", lambda kb: kb.recent())))
+        recent.add_done_callback(go_on)
 
     def close(self, patience: float) -> None:
         """Accept no more work, and wait for writes that have begun."""
