@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
-from collections.abc import Callable
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from conftest import Files
@@ -14,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from support import RICH, check_full_text, found, query, rows
 
 from memory_kb import KnowledgeBase
+from memory_kb.index import sqlite_writer
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -185,3 +191,29 @@ def test_the_link_of_a_newer_entry_alone_supersedes_the_older_one(vault: Vault, 
     assert ("Redis" in kb.context("sessions").text) == (status == "proposed")
     (folder / "memory/new.md").unlink()
     assert kb.search("redis holds sessions").hits[0].score == before
+
+
+class SlowConnection(sqlite3.Connection):
+    """A connection that takes a while to put rows in."""
+
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]
+        if statement.startswith("INSERT INTO chunks "):
+            time.sleep(0.5)
+        return super().execute(statement, values)
+
+
+def test_nothing_of_a_large_batch_is_written_after_its_rollback(vault: Vault, open_kb: Open) -> None:
+    sections = (f"## Section {number}\n\n{'A zebra crossed the river. ' * 60}\n" for number in range(1_500))
+    kb = open_kb(vault({"memory/learnings/large.md": "# Large\n\n" + "\n".join(sections)}))
+
+    def fail(_: int, __: int) -> None:
+        raise ArithmeticError
+
+    before = set(threading.enumerate())
+    slow = functools.partial(sqlite3.connect, factory=SlowConnection)
+    with mock.patch.object(sqlite3, "connect", slow), mock.patch.object(sqlite_writer, "_ROWS", 100):
+        with pytest.raises(ArithmeticError):
+            kb.sync(progress=fail)
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
+    assert query(kb, "SELECT count(*) FROM chunks") == [(0,)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Sequence
+from _thread import allocate_lock
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 _BATCH_CHARS = 2_000_000
 #: Rows that one statement puts in.
 _ROWS = 500
-#: How long an abandoned batch may take, or fail to start at all.
-_START_SECONDS = 5.0
 _PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
@@ -52,6 +51,9 @@ class SqliteWriter:
         self._changes = 0
         self._last = 0
         self._running: threading.Event | None = None
+        #: Held while a statement of a batch runs: whoever rolls back waits for one, and no other comes behind that.
+        self._turn = allocate_lock()
+        self._is_abandoned = False
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -172,14 +174,11 @@ class SqliteWriter:
             done.set()
 
     def _write(self, rows: Sequence[tuple[object, ...]]) -> None:
-        # Python is held back between two statements, so many rows are put in by each.
-        width = len(rows[0])
-        most = min(_ROWS, self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // width)
-        for start in range(0, len(rows), most):
-            part = rows[start : start + most]
-            values = tuple(itertools.chain.from_iterable(part))
-            self._connection.execute(f"{INSERT_CHUNKS} {', '.join([ROW_OF_CHUNK] * len(part))}", values)
-        self._connection.execute(INDEX_ROWS, (rows[0][0], rows[-1][0]))
+        for statement, values in _statements(rows, self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)):
+            with self._turn:
+                if self._is_abandoned:  # after the rollback it would be outside of the transaction, and stay
+                    return
+                self._connection.execute(statement, values)
 
     def _join(self) -> None:
         if self._running:
@@ -198,10 +197,19 @@ class SqliteWriter:
         self._connection.execute("COMMIT")
 
     def _abandon(self) -> None:
-        # The batch in work takes a tenth of a second. Interrupting it would also interrupt the
+        # A statement in work takes a tenth of a second. Interrupting it would also interrupt the
         # rollback, as long as any other statement of the connection is open.
-        if self._running:
-            # An event rather than the thread: Ctrl-C may come while the thread is being started.
-            self._running.wait(_START_SECONDS)
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        self._is_abandoned = True
+        with self._turn:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+def _statements(rows: Sequence[tuple[object, ...]], most_values: int) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield what writes some rows and indexes them, with its values."""
+    # Python is held back between two statements, so many rows are put in by each.
+    most = min(_ROWS, most_values // len(rows[0]))
+    for start in range(0, len(rows), most):
+        part = rows[start : start + most]
+        yield f"{INSERT_CHUNKS} {', '.join([ROW_OF_CHUNK] * len(part))}", tuple(itertools.chain.from_iterable(part))
+    yield INDEX_ROWS, (rows[0][0], rows[-1][0])
