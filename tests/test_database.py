@@ -172,6 +172,18 @@ def test_a_column_with_a_damaged_name_is_rebuilt(vault: Vault, open_kb: Open) ->
     assert kb.search("zebra river", limit=50).hits == before
 
 
+def test_entries_with_a_damaged_scope_are_read_as_those_of_the_project(vault: Vault, open_kb: Open) -> None:
+    folder, before = indexed(vault, open_kb)
+    with closing(sqlite3.connect(database(folder))) as connection, connection:
+        connection.execute("UPDATE chunks SET scope = 'projecu'")
+    kb = open_kb(folder)
+    assert kb.search("zebra river", limit=50).hits == before
+    assert {entry.scope for entry in kb.list()} == {"project"}
+    assert kb.rules.list() == ()
+    assert {problem.message for problem in kb.lint()} == set()
+    assert {problem.message for problem in kb.doctor().problems} == {"is indexed differently from what it says"}
+
+
 def test_the_file_of_another_application_is_kept(vault: Vault, open_kb: Open) -> None:
     folder, before = indexed(vault, open_kb)
     write_foreign(database(folder))

@@ -31,16 +31,21 @@ if TYPE_CHECKING:
 _SUCCESSIONS = (
     "chunks s, json_each(s.supersedes) old WHERE s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected')"
 )
+#: A damaged word counts as project, so that the other entries can still be read; `doctor` finds the difference.
+_SCOPE = "CASE WHEN scope IN ('task', 'job', 'global') THEN scope ELSE 'project' END"
 _IS_SUPERSEDED = f"is_superseded OR entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
 _CANDIDATE = (
-    f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
+    f"c.importance, c.reinforcement_count, c.seen, c.status, {_SCOPE}, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
     "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1), c.names, c.source, c.position"
 )
 _ENTRY = (
-    "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
+    f"entry_id, title, kind, type, {_SCOPE}, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
     f"{_IS_SUPERSEDED}"
 )
-_CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content, names"
+_CHUNK = (
+    f"rowid, source, position, part, entry_id, kind, type, status, {_SCOPE}, char_offset, line, end_line, title, "
+    "headings, content, names"
+)
 
 
 class EntryText(NamedTuple):
