@@ -58,6 +58,7 @@ def test_missing_headings_and_blocks_are_reported_by_lint_and_in_an_editor(
         UNCLEAR,
         *SAID,
         "the wikilink to 'gone' leads to no entry",
+        "there is no file 'pic.png' in the vault",
     ]
     assert {one["severity"] for one in told if one["message"] != UNCLEAR} == {3}
     first = next(one for one in told if one["message"] == SAID[0])
@@ -116,7 +117,7 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
             '<p><img src="/attachment?name=a.png" alt="a.png" width="300" loading="lazy"> <a class="picture" href="/attachment?name=b.pdf">file: b.pdf</a></p>',
         ),
         ("![[<b>.png]]", '<p><img src="/attachment?name=%3Cb%3E.png" alt="&lt;b&gt;.png" loading="lazy"></p>'),
-        ("## A *b*: c", '<h3 id="at-a-b-c">A <em>b</em>: c</h3>'),
+        ("## A *b*: c", '<h2 id="at-a-b-c">A <em>b</em>: c</h2>'),
         ("Boil. ^b1", '<p id="at-^b1">Boil.</p>'),
         ("- One ^li", '<ul>\n<li id="at-^li">One</li>\n</ul>'),
         ("2 ^ 3 and `x ^y`", "<p>2 ^ 3 and <code>x ^y</code></p>"),
