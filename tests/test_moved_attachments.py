@@ -35,6 +35,14 @@ def test_a_note_that_moves_keeps_its_pictures(run: Run, notes: Path) -> None:
     )
 
 
+def test_a_note_that_moves_keeps_a_file_whose_name_is_in_angle_brackets(run: Run, notes: Path) -> None:
+    write_files(notes, {"files/List.md": "[pdf](<a b.pdf>) ![p](<a b.pdf> 'T') [x](<https://a b.pdf>) [y](<no.pdf>)\n"})
+    assert run("--vault", notes, "rename", "files/List.md", "trips", "--folder").returncode == 0
+    assert (notes / "trips/List.md").read_text() == (
+        "[pdf](<../files/a b.pdf>) ![p](<../files/a b.pdf> 'T') [x](<https://a b.pdf>) [y](<no.pdf>)\n"
+    )
+
+
 @pytest.fixture
 def editor(notes: Path, home: Path) -> Iterator[Editor]:
     one = Editor(home, "--vault", notes, cwd=notes)

@@ -316,8 +316,10 @@ def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) 
     return plan_rewrite(notes, rewrite, reason, f"rename {renaming.path}")
 
 
-#: Of links to files beside a note that are no notes, such as pictures: `](../img/a.png`.
-_BESIDE = re.compile(r"(?<=\]\()(?![a-zA-Z][\w+.-]*:|[/#<])[^\s()#?]+")
+#: Of links to files beside a note that are no notes, such as pictures: `](../img/a.png` and `](<../img/my tea.png>`.
+_BESIDE = re.compile(
+    r"(?<=\]\()(?![a-zA-Z][\w+.-]*:|[/#<])[^\s()#?]+|(?<=\]\(<)(?![a-zA-Z][\w+.-]*:|[/#])[^<>#?\n]+(?=[#?>])"
+)
 
 
 class Moving(NamedTuple):
@@ -409,7 +411,8 @@ def _keep_attachments(text: str, source: str, moving: Moving) -> str:
     for span, target, is_wikilink in sorted(places):
         new = _new_file_path(target, source, moving, is_wikilink=is_wikilink)
         if new is not None:
-            pieces += [text[done : span.start], new if is_wikilink else escape_address(new)]
+            is_quoted = is_wikilink or text[span.start - 1] == "<"
+            pieces += [text[done : span.start], new if is_quoted else escape_address(new)]
             done = span.end
     return "".join((*pieces, text[done:]))
 
