@@ -98,8 +98,19 @@ def test_negative_rules(text: str, negative: bool) -> None:
     assert is_negative(text) is negative
 
 
-def test_a_negative_rule_gets_no_warning(vault: MakeVault, open_kb: OpenKB) -> None:
-    assert open_kb(vault({**CONFIG, "memory/rules/r.md": rule("Never wait.")})).review.scan().proposed == ()
+def test_a_negative_rule_is_flagged_instead(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({**CONFIG, "memory/rules/r.md": rule("Never wait.")})
+    kb = open_kb(folder)
+    assert (kb.review.scan().proposed, waiting(kb)) == ((), ["r"])
+    assert fields_of(folder, "memory/rules/r.md")["flags"] == ["deprecation_candidate"]
+    assert kb.review.scan().run.run is None
+    kb.review.approve("r")
+    assert (waiting(kb), kb.review.scan().run.run) == ([], None)
+    later = open_kb(folder, NOW.replace(day=22))
+    later.rules.feedback("r", "failure")
+    later.review.scan()
+    later.review.reject("r", reason="never true")
+    assert later.show("r").status == "rejected"
 
 
 def test_approving_puts_the_warning_in_the_place_of_the_rule(scanned: tuple[Path, KnowledgeBase, str]) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from memory_kb.learning.confidence import needs_inversion, read_evidence
 from memory_kb.learning.ingest import Learning
-from memory_kb.learning.playbook import active_rules, rule_text, was_looked_at
+from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_looked_at
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link, Location, Memory
-from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links
+from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links, with_words
 from memory_kb.text import counted
 
 _TAGS = ("inverted", "anti-pattern")
@@ -23,27 +23,33 @@ _NEGATIVE = re.compile(
 def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     """Return a proposed warning for every rule that failed too often, and the changes that need no proposal.
 
-    Pitfalls, rules that are negative already, pinned rules, those whose proposal is open or was rejected, and those that
-    a person has looked at since they failed are passed over. An approval that somebody wrote into the proposal's file by
-    hand is completed.
+    Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
+    they failed are passed over. A rule that is negative already is flagged. An approval that somebody wrote into
+    the proposal's file by hand is completed.
     """
     held = list(memories)
     waiting = frozenset(
         spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
     )
     learnings: dict[str, Learning] = {}
+    changes: list[Change | None] = []
     for memory in active_rules(held):
-        if _is_due(memory) and spot_of(memory.id, memory) not in waiting:
-            learning = _propose(memory)
-            learnings.setdefault(learning.key, learning)
-    by_hand = (one for one in held if one.is_live and is_in_review(one))
-    changes = [change for one in by_hand for change in plan_replacement(one, held, only_new=True)]
+        is_due = (
+            memory.kind == "rule"
+            and not memory.is_pinned
+            and not was_looked_at(memory)
+            and needs_inversion(read_evidence(memory))
+        )
+        if is_due and not is_negative(rule_text(memory)):
+            if spot_of(memory.id, memory) not in waiting:
+                learning = _propose(memory)
+                learnings.setdefault(learning.key, learning)
+        elif is_due or DEPRECATION in memory.words("flags"):
+            changes.append(_flag(memory, is_due=is_due))
+    for proposal in held:
+        if proposal.is_live and is_in_review(proposal):
+            changes += plan_replacement(proposal, held, only_new=True)
     return tuple(learnings.values()), changes
-
-
-def _is_due(memory: Memory) -> bool:
-    is_open = memory.kind == "rule" and not memory.is_pinned and not was_looked_at(memory)
-    return is_open and needs_inversion(read_evidence(memory)) and not is_negative(rule_text(memory))
 
 
 def is_negative(text: str) -> bool:
@@ -79,6 +85,13 @@ def _propose(memory: Memory) -> Learning:
     failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
     reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
     return Learning(draft, place._replace(learning_type="task"), key, reason)
+
+
+def _flag(memory: Memory, *, is_due: bool) -> Change | None:
+    left = [word for word in memory.words("flags") if word != DEPRECATION]
+    flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
+    said = f"Flagged as {DEPRECATION}" if is_due else "No candidate any more"
+    return plan_fields(memory, {"flags": flags}, f"{said}: negative already, {read_evidence(memory).described}.")
 
 
 def original_of(proposal: Memory) -> str | None:
