@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import display_host
@@ -134,6 +133,8 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         raise ProviderFailed(
             f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2"
         )
+    from urllib.parse import urlsplit
+
     hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
         raise ProviderFailed(
