@@ -12,11 +12,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from conftest import Run, clean_environment, write_files
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import InvalidSettings
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -68,6 +70,20 @@ def fill(folder: Path, run: Run, **learned: str) -> str:
         folder, {"memory/.memory-kb/revisions/a/notes/b.md": TEXT, "memory/.memory-kb.foreign/log/x.jsonl": TEXT}
     )
     return str(told["id"])
+
+
+def test_a_full_disk_is_named_and_purging_again_completes_it(folder: Path, home: Path, open_kb: OpenKB) -> None:
+    kb = open_kb(folder)
+    told = kb.learn(TEXT).id
+    is_full = sqlite3.OperationalError("database or disk is full")
+    with (
+        mock.patch("memory_kb.index.sqlite.scrub", side_effect=is_full),
+        pytest.raises(InvalidSettings, match=r"deleted text may still be in .*the disk is full"),
+    ):
+        kb.forget(told, purge=True)
+    kb.forget(told, purge=True)
+    kb.close()
+    assert find_bytes(folder, home) == []
 
 
 @pytest.mark.slow

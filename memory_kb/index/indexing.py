@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import UnreadableInput
-from memory_kb.index.database import DATABASE
+from memory_kb.errors import InvalidSettings, UnreadableInput
+from memory_kb.index.database import DATABASE, explain_unusable
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import Problem, SyncReport
@@ -156,6 +158,17 @@ class Indexing:
 SESSIONS = ".sessions.db"
 
 
+@contextmanager
+def _explain_leftovers(vault: Vault) -> Iterator[None]:
+    """Say why deleted text may still be in a database that cannot be rewritten, such as on a full disk."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as exc:
+        reason, hint = explain_unusable(exc, vault.machine / DATABASE)
+        message = f"deleted text may still be in {vault.machine / DATABASE}, which cannot be rewritten: {reason}"
+        raise InvalidSettings(message, f"{hint}; then purge again") from exc
+
+
 def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     """Update both databases and leave no byte of deleted rows in them; return what could not be done."""
     from contextlib import closing
@@ -163,20 +176,20 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     from memory_kb.index.session_index import SessionIndex
 
     vault_index.sync()
-    with vault_index.writing():
+    with _explain_leftovers(vault), vault_index.writing():
         is_clean = vault_index.use(lambda index: index.scrub())
     vault_index.sync()
-    with vault_index.writing():
+    with _explain_leftovers(vault), vault_index.writing():
         vault_index.use(lambda index: index.vectors.renew())
     left = () if is_clean else (f"another process still reads {DATABASE}; end it and purge again",)
     if not (vault.machine / SESSIONS).exists():
         return left
-    with closing(SessionIndex(vault.machine, vault.seal)) as sessions:
+    with _explain_leftovers(vault), closing(SessionIndex(vault.machine, vault.seal)) as sessions:
         is_clean = sessions.scrub()
     return left if is_clean else (*left, f"another process still reads {SESSIONS}; end it and purge again")
 
 
-def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> None:
+def drop_vectors(vault_index: VaultIndex, vault: Vault, is_gone: Callable[[str], bool]) -> None:
     """Delete the cached vectors of the chunks for whose text `is_gone` returns true."""
 
     def drop(index: SqliteIndex) -> None:
@@ -188,5 +201,5 @@ def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> Non
         index.vectors.cache.discard(gone)
 
     vault_index.sync()
-    with vault_index.writing():
+    with _explain_leftovers(vault), vault_index.writing():
         vault_index.use(drop)

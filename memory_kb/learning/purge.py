@@ -183,7 +183,7 @@ def purge(
     files = tuple(everywhere.clean_machines())
     runs = everywhere.drop_runs()
     if not dry_run:
-        drop_vectors(index, text.is_in)
+        drop_vectors(index, vault, text.is_in)
     if not is_erased:
         note = read_note_text(entry.path, vault.resolve(entry.path))
         reports.append(writer.run("forget", [plan_erasure(note, entry.id, vault.clock())], dry_run=dry_run))
