@@ -10,7 +10,7 @@ import pytest
 from conftest import NOW, Files, write_files
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import days_ago, entry, found
+from support import assert_equals_rebuild, days_ago, entry, found
 
 from memory_kb import KnowledgeBase
 
@@ -105,6 +105,24 @@ def test_what_is_about_the_same_as_the_best_hit_is_above_what_says_as_much(vault
     hits = open_kb(vault(files | others)).search("undo a broken release", explain=True).hits
     assert [hit.path for hit in hits] == ["best.md", "b.md", "a.md"]
     assert "x similarity to the best" in hits[1].explanation[1]
+
+
+def test_similarity_does_not_depend_on_what_was_indexed_first(vault: Vault, open_kb: Open, tmp_path: Path) -> None:
+    texts = [
+        "red roof tiles",
+        "blue sea waves",
+        "green forest paths",
+        "red roof paint",
+        "blue sea birds",
+        "old iron gates",
+    ]
+    folder = vault({f"o{number}.md": f"Order {number} was sent out today.\n" for number in range(9)})
+    kb = open_kb(folder)
+    kb.sync()
+    for number, text in reversed(list(enumerate(texts))):
+        write_files(folder, {f"{number}.md": f"The painter likes {text} most.\n"})
+        kb.sync()
+    assert_equals_rebuild(kb, tmp_path / "fresh", ("what does a painter need", "painter orders"))
 
 
 def test_a_lone_hit_scores_above_0_with_a_full_text_part(vault: Vault, open_kb: Open) -> None:

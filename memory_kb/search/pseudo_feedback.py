@@ -24,7 +24,7 @@ def compare_with_best(
     """Return how similar every text is to the best of the others, by key: 1 for the most similar one.
 
     That is the mean cosine with the best of them, weighed by their relevance. Words count by tf-idf among the texts;
-    those of `stop` do not count.
+    those of `stop` do not count. Of equally relevant ones, the first of `texts` are the best.
 
     Example:
         >>> texts = {1: "whisk the batter", 2: "pour the batter, flip the pancake", 3: "a bill for the flip chart"}

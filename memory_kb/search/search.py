@@ -212,8 +212,12 @@ def _add_similarity(
     relevance: dict[int, float] = {}
     for passage, share in zip(passages, shares, strict=True):
         relevance[passage.key] = max(share.total, relevance.get(passage.key, 0.0))
-    compared = sorted(relevance, key=lambda key: -relevance[key])[:SECTIONS]
-    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in compared}
+
+    def order(key: int) -> tuple[float, str, int, int]:  # a key says when a section was indexed, which is not to matter
+        chunk = chunks[key]
+        return -relevance[key], chunk.source, chunk.position, chunk.part
+
+    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in sorted(relevance, key=order)[:SECTIONS]}
     similar = compare_with_best(texts, relevance, stop_words(sorted(tokens(" ".join(query.words)))))
     return [
         share._replace(similarity=counts * similar.get(passage.key, 0.0))
