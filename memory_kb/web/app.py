@@ -16,46 +16,50 @@ from memory_kb.serving.host_check import Listen, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
 from memory_kb.web import attachments, entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
-from memory_kb.web.site import STATIC, Handler, Site, SiteInfo
+from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 
-_PAGES: dict[str, Handler] = {
-    "/": search.show_search,
-    "/results": search.show_results,
-    "/browse": search.show_browse,
-    "/go": search.go,
-    "/entry": entries.show_entry,
-    "/attachment": attachments.send_attachment,
-    "/entry/links": entries.show_links,
-    "/entry/exposure": entries.show_exposure,
-    "/entry/changes": entries.show_changes,
-    "/entry/hash": entries.show_hash,
-    "/entry/edit": entries.show_form,
-    "/entry/names": entries.complete,
-    "/new": entries.show_new,
-    "/review": review.show_review,
-    "/review/item": review.show_item,
-    "/graph": overview.show_graph,
-    "/graph.json": overview.send_graph,
-    "/sessions": sessions.show_sessions,
-    "/session": sessions.show_session,
-    "/health": overview.show_health,
-    "/health/findings": overview.show_findings,
-}
-_FORMS: dict[str, Handler] = {
-    "/entry/edit": entries.save,
-    "/entry/preview": entries.preview,
-    "/entry/remarks": entries.show_remarks,
-    "/entry/rename": entries.rename,
-    "/new": entries.create,
-    "/entry/forget": entries.forget,
-    "/entry/open": entries.open_editor,
-    "/review/judge": review.judge,
-    "/undo": entries.undo,
-}
+def send_generation(request: PageRequest) -> Response:
+    """The number of the index's state, for a page that shows when it is old."""
+    return PlainTextResponse(str(request.kb.generation))
+
+
+_ROUTES = (
+    PageRoute("GET", "/", "read", search.show_search),
+    PageRoute("GET", "/results", "read", search.show_results),
+    PageRoute("GET", "/browse", "read", search.show_browse),
+    PageRoute("GET", "/go", "read", search.go),
+    PageRoute("GET", "/generation", "read", send_generation),
+    PageRoute("GET", "/attachment", "read", attachments.send_attachment),
+    PageRoute("GET", "/entry", "read", entries.show_entry),
+    PageRoute("GET", "/entry/links", "study", entries.show_links),
+    PageRoute("GET", "/entry/exposure", "study", entries.show_exposure),
+    PageRoute("GET", "/entry/changes", "study", entries.show_changes),
+    PageRoute("GET", "/entry/hash", "read", entries.show_hash),
+    PageRoute("GET", "/entry/edit", "read", entries.show_form),
+    PageRoute("GET", "/entry/names", "study", entries.complete),
+    PageRoute("POST", "/entry/edit", "write", entries.save, takes_old_forms=True),
+    PageRoute("POST", "/entry/preview", "read", entries.preview),
+    PageRoute("POST", "/entry/remarks", "study", entries.show_remarks),
+    PageRoute("POST", "/entry/rename", "write", entries.rename),
+    PageRoute("POST", "/entry/forget", "write", entries.forget),
+    PageRoute("POST", "/entry/open", "read", entries.open_editor),
+    PageRoute("GET", "/new", "study", entries.show_new),
+    PageRoute("POST", "/new", "write", entries.create, takes_old_forms=True),
+    PageRoute("GET", "/review", "study", review.show_review),
+    PageRoute("GET", "/review/item", "study", review.show_item),
+    PageRoute("POST", "/review/judge", "write", review.judge),
+    PageRoute("POST", "/undo", "write", entries.undo),
+    PageRoute("GET", "/graph", "study", overview.show_graph),
+    PageRoute("GET", "/graph.json", "study", overview.send_graph),
+    PageRoute("GET", "/sessions", "study", sessions.show_sessions),
+    PageRoute("GET", "/session", "study", sessions.show_session),
+    PageRoute("GET", "/health", "study", overview.show_health),
+    PageRoute("GET", "/health/findings", "study", overview.show_findings),
+)
 #: The files that are sent, by their names; no other name leads to a file.
 _ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css", ".js", ".svg", ".txt")}
 
@@ -87,9 +91,6 @@ def make_app(site: Site) -> Starlette:
     async def send_icon(_: Request) -> Response:
         return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
 
-    async def send_generation(_: Site, __: Request) -> Response:
-        return PlainTextResponse(str(await site.read(lambda kb: kb.generation)))
-
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page." if status == 404 else "That is not how this address is used."
@@ -97,12 +98,10 @@ def make_app(site: Site) -> Starlette:
 
     handlers: dict[Any, Any] = {HTTPException: explain}
     routes = [
-        *(Route(path, site.handle(handler), methods=["GET"]) for path, handler in _PAGES.items()),
-        *(Route(path, site.handle(handler), methods=["POST"]) for path, handler in _FORMS.items()),
+        *(Route(route.path, site.handle(route), methods=[route.method]) for route in _ROUTES),
         Route("/static/{name}", send_asset),
         Route("/diagram", send_frame),
         Route("/favicon.ico", send_icon),
-        Route("/generation", site.handle(send_generation)),
     ]
     return Starlette(routes=routes, exception_handlers=handlers)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import posixpath
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from starlette.responses import FileResponse, Response
 
@@ -14,26 +13,22 @@ from memory_kb.store.attachments import list_attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web.render import TYPES
-from memory_kb.web.site import Site, param
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
+from memory_kb.web.site import PageRequest
 
 #: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 
-async def send_attachment(site: Site, request: Request) -> Response:
+def send_attachment(request: PageRequest) -> Response:
     """A picture or document of the vault, as a note names it."""
-    name = param(request.query_params, "name", 1_000)
-    source = param(request.query_params, "from", 1_000)
-    file = await site.read(lambda kb: find_beside(kb.vault, name, source))
+    name, vault = request.param("name", 1_000), request.kb.vault
+    file = find_beside(vault, name, request.param("from", 1_000))
     if file is None:
-        files = await site.keep("attachments", lambda kb: list_attachments(kb.vault.folder))
+        files = request.kept("attachments", lambda kb: list_attachments(kb.vault.folder))
         path = next(iter(files.get(name.casefold(), ())), None)
-        file = await site.read(lambda kb: check_attachment(kb.vault, path)) if path else None
+        file = check_attachment(vault, path) if path else None
     if file is None:
-        raise UnknownEntry(name)
+        return request.site.explain(request.http, UnknownEntry(name))
     kind = TYPES[file.suffix.lower()]
     return FileResponse(file, media_type=kind, headers={"content-security-policy": _POLICY} if "image" in kind else {})
 

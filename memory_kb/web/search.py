@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -13,10 +12,9 @@ from memory_kb.model import PER_ENTRY, Hit, SearchResult
 from memory_kb.web.charts import entry_address
 from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import without_title
-from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, param, read_query, see_other
+from memory_kb.web.site import PAGE_SIZE, PageQuery, PageRequest, see_other
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
 
 #: Hits while somebody types, on the page itself, and when more are asked for.
@@ -39,74 +37,55 @@ class ShownHit(NamedTuple):
         return f"{entry_address(hit.id, hit.path, hit.line)}&lines={hit.line}-{hit.end_line}#passage"
 
 
-async def show_search(site: Site, request: Request) -> Response:
+def show_search(request: PageRequest) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
-    limit = _MORE if param(request.query_params, "more") else _LIMIT
-    return await _draw_search(site, request, "search.html", limit=limit)
+    return _draw_search(request, "search.html", limit=_MORE if request.param("more") else _LIMIT)
 
 
-async def show_results(site: Site, request: Request) -> Response:
+def show_results(request: PageRequest) -> Response:
     """The part of that page that changes while somebody types: words alone, no model is asked."""
-    address = read_query(request.query_params).address("/")
-    if "hx-request" not in request.headers:
+    address = request.query.address("/")
+    if "hx-request" not in request.http.headers:
         return see_other(address)
-    return await _draw_search(
-        site, request, "results.html", limit=_TYPING, is_typing=True, headers={"hx-replace-url": address}
-    )
+    return _draw_search(request, "results.html", limit=_TYPING, is_typing=True, headers={"hx-replace-url": address})
 
 
-async def _draw_search(
-    site: Site,
-    request: Request,
-    template: str,
-    *,
-    limit: int,
-    is_typing: bool = False,
-    headers: dict[str, str] | None = None,
+def _draw_search(
+    request: PageRequest, template: str, *, limit: int, is_typing: bool = False, headers: dict[str, str] | None = None
 ) -> Response:
-    asked = read_query(request.query_params)
-    work = partial(_search_notes, asked=asked, limit=limit, vaults=site.info.vaults, is_typing=is_typing)
-    notes, result = await site.read(work) if asked.query.strip() else ([], None)
-    home = {} if result else await _find_home(site, asked)
-    choices = await site.choices()
-    return site.page(
-        request, template, headers=headers, asked=asked, notes=notes, result=result, choices=choices, **home
-    )
+    asked, vaults = request.query, request.site.info.vaults
+    found: dict[str, Any] = {"notes": [], "result": None, "newest": None, "recent": None}
+    if asked.query.strip():
+        found["notes"], found["result"] = _search_notes(request.kb, asked, limit, vaults, is_typing=is_typing)
+    elif asked.is_filtered:
+        found["newest"] = request.kb.browse(limit=_NEWEST, **asked.filters)
+    else:
+        found["recent"] = request.kept("recent", lambda kb: kb.recent())
+    return request.page(template, headers=headers, asked=asked, choices=request.choices(), **found)
 
 
-async def show_browse(site: Site, request: Request) -> Response:
+def show_browse(request: PageRequest) -> Response:
     """Entries a page at a time."""
-    asked = read_query(request.query_params)
+    asked = request.query
     offset = (asked.page - 1) * PAGE_SIZE
-    browsed = await site.read(
-        lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, folder=asked.folder, **asked.filters)
-    )
-    pages, choices = -(-browsed.total // PAGE_SIZE), await site.choices()
-    return site.page(
-        request, "browse.html", asked=asked, browsed=browsed, pages=pages, first=offset + 1, choices=choices
+    browsed = request.kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, folder=asked.folder, **asked.filters)
+    pages = -(-browsed.total // PAGE_SIZE)
+    return request.page(
+        "browse.html", asked=asked, browsed=browsed, pages=pages, first=offset + 1, choices=request.choices()
     )
 
 
-async def go(site: Site, request: Request) -> Response:
+def go(request: PageRequest) -> Response:
     """Follow a link by the name that it gives its target."""
-    name = param(request.query_params, "to")
-    source = param(request.query_params, "from", 1_000)
-    found = (await site.read(lambda kb: kb.follow(source, [name]))).get(name)
+    name = request.param("to")
+    found = request.kb.follow(request.param("from", 1_000), [name]).get(name)
     if found is None:
         return see_other(PageQuery(query=name).address("/"))
     return see_other(entry_address(found.id, found.path, found.line))
 
 
-async def _find_home(site: Site, asked: PageQuery) -> dict[str, Any]:
-    """Return what is shown while nothing is searched: with filters the newest entries, else what changed last."""
-    if asked.is_filtered:
-        newest = await site.read(lambda kb: kb.browse(limit=_NEWEST, **asked.filters))
-        return {"newest": newest, "recent": None}
-    return {"newest": None, "recent": await site.recent()}
-
-
 def _search_notes(
-    kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool = False
+    kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool
 ) -> tuple[list[list[ShownHit]], SearchResult]:
     """Return the hits of each note together, ready to be drawn, and all that the search says."""
     result = kb.search(

@@ -7,10 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from memory_kb.context.highlight import Stretch
-from memory_kb.web.site import PAGE_SIZE, Site, param, read_query
+from memory_kb.web.site import PAGE_SIZE, PageRequest
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
 
 _EVENTS = 200
@@ -18,32 +17,28 @@ _EVENTS = 200
 _LONG = 1_500
 
 
-async def show_sessions(site: Site, request: Request) -> Response:
+def show_sessions(request: PageRequest) -> Response:
     """The sessions, or the events of any that fit a query."""
-    asked = read_query(request.query_params)
-    hits = (
-        await site.study(lambda kb: kb.sessions.search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
-    )
-    seen = (await site.study(lambda kb: kb.sessions.list())).sessions
+    asked, sessions = request.query, request.kb.sessions
+    hits = sessions.search(asked.query, limit=PAGE_SIZE) if asked.query.strip() else None
+    seen = sessions.list().sessions
     first = (asked.page - 1) * PAGE_SIZE
     snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
-    return site.page(
-        request, "sessions.html", asked=asked, hits=hits, snippets=snippets, sessions=seen[first : first + PAGE_SIZE], total=len(seen),
-        pages=-(-len(seen) // PAGE_SIZE),
+    return request.page(
+        "sessions.html", asked=asked, hits=hits, snippets=snippets, sessions=seen[first : first + PAGE_SIZE],
+        total=len(seen), pages=-(-len(seen) // PAGE_SIZE),
     )  # fmt: skip
 
 
-async def show_session(site: Site, request: Request) -> Response:
+def show_session(request: PageRequest) -> Response:
     """One session, event by event."""
-    asked, session = read_query(request.query_params), param(request.query_params, "session")
+    asked, session, sessions = request.query, request.param("session"), request.kb.sessions
     first = (asked.page - 1) * _EVENTS
-    events = await site.study(
-        lambda kb: list(itertools.islice(kb.sessions.replay(session), first, first + _EVENTS + 1))
-    )
-    every = (await site.study(lambda kb: kb.sessions.list())).sessions
-    return site.page(
-        request, "session.html", seen=next((one for one in every if one.session == session), None), asked=asked,
-        session=session, events=events[:_EVENTS], has_more=len(events) > _EVENTS, long=_LONG,
+    events = list(itertools.islice(sessions.replay(session), first, first + _EVENTS + 1))
+    seen = next((one for one in sessions.list().sessions if one.session == session), None)
+    return request.page(
+        "session.html", seen=seen, asked=asked, session=session, events=events[:_EVENTS],
+        has_more=len(events) > _EVENTS, long=_LONG,
     )  # fmt: skip
 
 

@@ -145,7 +145,6 @@ def _param_list(words: Iterable[str]) -> tuple[str, ...]:
 
 
 _T = TypeVar("_T")
-Handler = Callable[["Site", Request], Awaitable[Response]]
 _FOLDER = Path(__file__).parent
 STATIC = _FOLDER / "static"
 _STATUS: dict[type[MemoryKBError], int] = {
@@ -170,16 +169,47 @@ class SiteInfo(NamedTuple):
     vaults: tuple[str, ...] = ()
 
 
-class BadForm(Exception):
-    """A form that did not come from a page of this server as it runs now; `fields` is what it says."""
+class PageRequest(NamedTuple):
+    """A request, and the vault of the thread that answers it.
 
-    def __init__(self, fields: Parameters) -> None:
-        super().__init__("a form without the mark of this page")
-        self.fields = fields
+    `fields` are the parameters of the address, or those of the form that was sent; `is_old` says that the form did not
+    come from a page of this server as it runs now.
+    """
+
+    site: Site
+    kb: KnowledgeBase
+    http: Request
+    fields: Parameters
+    is_old: bool = False
+
+    @property
+    def query(self) -> PageQuery:
+        """The search or list that is asked for."""
+        return read_query(self.fields)
+
+    def param(self, name: str, longest: int = _MAX_WORD) -> str:
+        """Return the last value of a name, or nothing."""
+        return param(self.fields, name, longest)
+
+    def kept(self, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Return the result of a read, cached until the index changes."""
+        return self.site.kept(self.kb, name, work)
+
+    def choices(self) -> FilterValues:
+        """Return the filters of the vault; one with a single word changes nothing."""
+        return self.kept("choices", lambda kb: kb.filter_values())
+
+    def page(self, template: str, **values: Any) -> Response:
+        """Answer with a page."""
+        return self.site.page(self.http, template, **values)
+
+
+#: What answers a request, in a thread that may wait for the disk.
+Handler = Callable[[PageRequest], Response]
 
 
 class Site:
-    """What all handlers share."""
+    """The threads, templates and caches of all pages."""
 
     def __init__(self, address: Address, info: SiteInfo) -> None:
         self.info = info
@@ -221,21 +251,14 @@ class Site:
 
         return await self._workers.writing.ask(write)
 
-    async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
+    def kept(self, kb: KnowledgeBase, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Return the result of a read, cached until the index changes."""
-        worker = self._workers.reading if is_quick else self._slow
-        return await worker.ask(self._trusting(self._keeping(name, work)))
-
-    def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
-        def look(kb: KnowledgeBase) -> _T:
-            # What changes while it is read makes it old.
-            kept, generation = self._kept.get(name), kb.generation
-            if kept is None or kept[0] != generation:
-                kept = self._kept[name] = (generation, work(kb))
-            found: _T = kept[1]
-            return found
-
-        return look
+        # What changes while it is read makes it old.
+        kept, generation = self._kept.get(name), kb.generation
+        if kept is None or kept[0] != generation:
+            kept = self._kept[name] = (generation, work(kb))
+        found: _T = kept[1]
+        return found
 
     def _trusting(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         """Read without a look at the files while a watcher keeps the index, unless it does not know a write of ours."""
@@ -255,14 +278,6 @@ class Site:
 
         return trusting
 
-    async def choices(self) -> FilterValues:
-        """Return the filters of a vault, cached until the index changes; one with a single word changes nothing."""
-        return await self.keep("choices", lambda kb: kb.filter_values(), is_quick=True)
-
-    async def recent(self) -> Recent:
-        """Return what changed last, cached until the index changes."""
-        return await self.keep("recent", lambda kb: kb.recent(), is_quick=True)
-
     def look_again(self, verb: str, *, is_current: bool) -> bool:
         """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
         return self._looks.begin(verb, is_due=not is_current)
@@ -273,9 +288,11 @@ class Site:
         def go_on(_: Future[Recent]) -> None:
             then()
             with contextlib.suppress(RuntimeError):  # the server has ended
-                self._slow.submit(self._trusting(self._keeping("review", lambda kb: kb.review.list())))
+                self._slow.submit(self._trusting(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list())))
 
-        recent = self._workers.reading.submit(self._trusting(self._keeping("recent", lambda kb: kb.recent())))
+        recent = self._workers.reading.submit(
+            self._trusting(lambda kb: self.kept(kb, "recent", lambda kb: kb.recent()))
+        )
         recent.add_done_callback(go_on)
 
     def close(self, patience: float) -> None:
@@ -294,42 +311,34 @@ class Site:
         **values: Any,
     ) -> Response:
         """Render a template, or only its part where htmx asks for that."""
-        values.setdefault("asked", PageQuery())
+        values = {"asked": PageQuery()} | {name: param(request.query_params, name) for name in ("said", "run")} | values
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
         text = self._templates.get_template(template).render(
             request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
-    async def form(self, request: Request) -> Parameters:
-        """Return the fields of a form that came from one of our pages."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/x-www-form-urlencoded":
-            raise UsageError("this address takes a form of the page, and nothing else")
-        try:
-            text = (await request.body()).decode("utf-8", "replace")
-            fields = Parameters(parse_qsl(text, keep_blank_values=True, max_num_fields=200))
-        except (ValueError, ClientDisconnect):
-            raise UsageError("that is more than a form of this page holds") from None
-        if not hmac.compare_digest(fields.get("mark", "").encode(), self._mark.encode()):
-            raise BadForm(fields)
-        return fields
-
-    def handle(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        """Return a handler whose errors become pages."""
-
-        @functools.wraps(handler)
-        async def handling(request: Request) -> Response:
-            try:
-                return await handler(self, request)
-            except MemoryKBError as exc:
-                return self.explain(request, exc)
-            except BadForm:
+    async def _answer(self, http: Request, route: PageRoute) -> Response:
+        fields: Parameters = http.query_params
+        is_old = False
+        if route.method == "POST":
+            fields = await _read_form(http)
+            is_old = not hmac.compare_digest(fields.get("mark", "").encode(), self._mark.encode())
+            if is_old and not route.takes_old_forms:
                 sentence = "This form did not come from a page of this server, or the server was started anew since."
                 hint = "go back, load the page again, and send it once more"
-                return self.error_page(request, 403, "Not written", f"{sentence} Nothing was written.", hint)
-            except ClientDisconnect:
-                return Response(status_code=400)
+                return self.error_page(http, 403, "Not written", f"{sentence} Nothing was written.", hint)
+        ask = {"read": self.read, "study": self.study, "write": self.write}[route.effort]
+        return await ask(lambda kb: route.handler(PageRequest(self, kb, http, fields, is_old)))
+
+    def handle(self, route: PageRoute) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers the requests of a route: its handler, in the thread for that, with errors as pages."""
+
+        async def handling(request: Request) -> Response:
+            try:
+                return await self._answer(request, route)
+            except MemoryKBError as exc:
+                return self.explain(request, exc)
             except Exception as exc:  # noqa: BLE001 - any error is reported on a page
                 traceback.print_exception(exc, file=sys.stderr)
                 sentence = f"memory-kb failed with an internal error ({type(exc).__name__}); nothing is lost."
@@ -359,6 +368,32 @@ class Site:
         return self.page(
             request, "error.html", status=status, title=title, sentence=sentence, hint=hint, choices=choices
         )
+
+
+class PageRoute(NamedTuple):
+    """What answers at a path.
+
+    Attributes:
+        effort: `read` for what is quick, `study` for a read that would delay answers to typing, `write`.
+        takes_old_forms: whether the handler itself refuses a form of a page from before a restart.
+    """
+
+    method: str
+    path: str
+    effort: str
+    handler: Handler
+    takes_old_forms: bool = False
+
+
+async def _read_form(request: Request) -> Parameters:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise UsageError("this address takes a form of the page, and nothing else")
+    try:
+        text = (await request.body()).decode("utf-8", "replace")
+        return Parameters(parse_qsl(text, keep_blank_values=True, max_num_fields=200))
+    except (ValueError, ClientDisconnect):
+        raise UsageError("that is more than a form of this page holds") from None
 
 
 def see_other(address: str) -> Response:
