@@ -29,6 +29,17 @@ def test_the_same_text_is_shown_once_with_its_other_places(vault: Vault, open_kb
     assert (second.id, second.copies) == ("c", ())
 
 
+def test_copies_beyond_the_best_sections_are_shown_once_too(vault: Vault, open_kb: Open) -> None:
+    topics = ("Perth", "Hobart", "Cairns", "Darwin", "Albury", "Bendigo", "Geelong", "Mackay")
+    files = {
+        f"{folder}/{topic}.md": f"# {topic}\n\nThe wombats of {topic}{' sleep, eat and dig' * number} at noon.\n"
+        for folder in range(9)
+        for number, topic in enumerate(topics)
+    }
+    hits = open_kb(vault(files)).search("wombats", limit=20).hits
+    assert len(hits) == len({hit.text for hit in hits}) == 8
+
+
 def test_why_not_names_what_replaces_a_copy(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(vault(COPIES))
     shown = kb.search("wombats").hits[0]

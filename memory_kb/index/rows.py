@@ -93,7 +93,10 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         data = os.read(descriptor, limit + 1)
-        while len(data) <= limit and (more := os.read(descriptor, limit + 1 - len(data))):
+        # To read on until there is nothing more would, for most files, take as long again.
+        while (
+            len(data) != found.st_size and len(data) <= limit and (more := os.read(descriptor, limit + 1 - len(data)))
+        ):
             data += more
     finally:
         os.close(descriptor)

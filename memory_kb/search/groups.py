@@ -99,10 +99,10 @@ def unite_copies(groups: Sequence[Group]) -> list[Group]:
     return list(united.values())
 
 
-def without_copies(groups: Iterable[Group], shown: Iterable[Group]) -> list[Group]:
-    """Return groups without those that one of the shown ones says the same as."""
+def without_copies(groups: Sequence[Group], shown: Iterable[Group]) -> list[Group]:
+    """Return groups, each text once, without those that one of the shown ones says the same as."""
     known = set(map(_what_it_says, shown))
-    return [group for group in groups if _what_it_says(group) not in known]
+    return [group for group in unite_copies(groups) if _what_it_says(group) not in known]
 
 
 def _what_it_says(group: Group) -> tuple[object, ...]:

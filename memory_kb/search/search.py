@@ -62,10 +62,13 @@ def retrieve(
     """
     trace = trace_search(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
-    first, rest = spread(trace.ordered, 1 if request.by_entry else request.per_entry)
-    if request.limit > len(first) and not request.by_entry:
-        more = _rank_beyond_candidates(index, trace, request, ranking, today)
-        first, rest = spread([*trace.ordered, *more], request.per_entry)
+    groups = trace.ordered
+    first, rest = spread(groups, 1 if request.by_entry else request.per_entry)
+    for find_more in () if request.by_entry else (_find_uncut, _find_beyond_candidates):
+        if len(first) < request.limit:
+            more = _rank_whole(index, trace, find_more(index, trace, request), request.filters, ranking, today)
+            groups = [*groups, *without_copies(more, groups)]
+            first, rest = spread(groups, request.per_entry)
     ordered = first if request.by_entry else [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
@@ -265,16 +268,31 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
     return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
 
 
-def _rank_beyond_candidates(
-    index: Index, trace: SearchTrace, request: Request, ranking: Ranking, today: date
+def _find_uncut(_index: Index, trace: SearchTrace, _request: Request) -> dict[Candidate, float]:
+    """Return the candidates that were not among the best sections, best first, with their relevance."""
+    cut = {item.candidate.key for item in trace.scored}
+    return {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in cut}
+
+
+def _find_beyond_candidates(index: Index, trace: SearchTrace, request: Request) -> dict[Candidate, float]:
+    """Return sections that are no candidates, best first, with what they score as a share of the best candidate."""
+    found = trace.found
+    if found.query is None or len(trace.sections) < CANDIDATES:
+        return {}
+    known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
+    more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
+    return {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
+
+
+def _rank_whole(
+    index: Index,
+    trace: SearchTrace,
+    relevance: Mapping[Candidate, float],
+    filters: Filters,
+    ranking: Ranking,
+    today: date,
 ) -> list[Group]:
-    """Return hits beyond the sections that compete: the best passage of each, those not even candidates last."""
-    found, there = trace.found, {item.candidate.key for item in trace.scored}
-    relevance = {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in there}
-    if found.query is not None and len(trace.sections) >= CANDIDATES:
-        known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
-        more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
-        relevance |= {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
+    """Return sections that are not cut for the scores, in their order, each as its best passage."""
     chunks = index.chunks(one.key for one in relevance)
     passages = find_passages(trace.finder, chunks, trace.finder.read(chunks) if trace.finder else {})
     # The last of each section, the best one, is kept.
@@ -283,8 +301,7 @@ def _rank_beyond_candidates(
     for one, fit in relevance.items():
         weight = weigh(one, ranking, today)
         scored.append(Scored(one, best_passage[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
-    shown = _without_shadowed(index, scored, chunks, request.filters)
-    return without_copies((make_group(item, chunks[item.candidate.key]) for item in shown), trace.groups)
+    return [make_group(item, chunks[item.candidate.key]) for item in _without_shadowed(index, scored, chunks, filters)]
 
 
 def _make_hit(
