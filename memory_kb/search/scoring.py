@@ -1,13 +1,15 @@
 """Score candidates: relevance, prominence, scope, and the fusion of words and vectors."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index
+from memory_kb.regex import regex
 from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
@@ -130,6 +132,58 @@ def normalise(totals: Sequence[float]) -> list[float]:
     """
     best = max(totals, default=0.0)
     return [total / best if best > 0 else 0.0 for total in totals]
+
+
+#: How many of the best sections the others are compared with, by how much of each, in characters.
+BEST, _COMPARED = 3, 800
+#: Letters by which words are compared, so that the forms of a word are one.
+_PREFIX = 6
+_WORD = regex(r"[^\W_]{3,}")
+
+
+def compare_with_best(
+    texts: Mapping[int, str], relevance: Mapping[int, float], stop: Collection[str]
+) -> dict[int, float]:
+    """Return how similar every text is to the best of the others, by key: 1 for the most similar one.
+
+    What is about the same thing as the best is more likely meant. The idea is that of pseudo-relevance feedback, but
+    the query is not extended. Similarity is the mean cosine with the best, weighed by their relevance. Words count by
+    tf-idf among the texts; those of `stop` do not count. Of equally relevant ones, the first of `texts` are the best.
+
+    Example:
+        >>> texts = {1: "whisk the batter", 2: "pour the batter, flip the pancake", 3: "a bill for the flip chart"}
+        >>> found = compare_with_best(texts, {1: 1.0, 2: 0.5, 3: 0.4}, {"the"})
+        >>> {key: round(similarity, 2) for key, similarity in found.items()}
+        {1: 0.62, 2: 1.0, 3: 0.24}
+    """
+    vectors = _make_vectors(texts, stop)
+    length = {key: math.hypot(*vector.values()) or 1.0 for key, vector in vectors.items()}
+    best = sorted(texts, key=lambda key: -relevance[key])[:BEST]
+    centre: dict[str, float] = {}
+    for key in best:
+        for word, weight in vectors[key].items():
+            centre[word] = centre.get(word, 0.0) + relevance[key] * weight / length[key]
+    total = sum(relevance[key] for key in best)
+    similarity: dict[int, float] = {}
+    for key, vector in vectors.items():
+        own = relevance[key] if key in best else 0.0  # no text is compared with itself
+        # In the order of the text: that of a set, and so the last digit of a sum, is another in every process.
+        shared = sum([weight * centre[word] for word, weight in vector.items() if word in centre]) / length[key] - own
+        similarity[key] = max(0.0, shared) / (total - own) if total > own else 0.0
+    most = max(similarity.values(), default=0.0) or 1.0
+    return {key: value / most for key, value in similarity.items()}
+
+
+def _make_vectors(texts: Mapping[int, str], stop: Collection[str]) -> dict[int, dict[str, float]]:
+    """Return the beginning of each text, which says what it is about, as its words with their tf-idf."""
+    begun = ((key, _WORD.findall(text[:_COMPARED].lower())) for key, text in texts.items())
+    counts = {key: Counter([word[:_PREFIX] for word in words if word not in stop]) for key, words in begun}
+    saying = Counter(itertools.chain.from_iterable(counts.values()))
+    rarity = {word: math.log1p(len(texts) / number) for word, number in saying.items()}
+    return {
+        key: {word: (1.0 + math.log(number) if number > 1 else 1.0) * rarity[word] for word, number in words.items()}
+        for key, words in counts.items()
+    }
 
 
 SUPERSEDED_FACTOR = 0.5

@@ -20,7 +20,6 @@ from memory_kb.search.groups import (
     without_copies,
 )
 from memory_kb.search.passages import Passage, Said, WordFinder, find_passages, score_entries
-from memory_kb.search.pseudo_feedback import compare_with_best
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import (
     ENTRY_WEIGHT,
@@ -35,6 +34,7 @@ from memory_kb.search.scoring import (
     TextScore,
     Weight,
     WordShares,
+    compare_with_best,
     fuse,
     normalise,
     score_passages,
