@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,7 @@ from memory_kb.learning.code_references import (
 )
 from memory_kb.model import Memory, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.changes import Change, Plan, plan_fields, with_words
+from memory_kb.store.changes import Change, plan_fields, with_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -290,24 +290,17 @@ def _renewed(item: Any, citation: Citation) -> Any:
     return write_citation(citation) | {name: value for name, value in own if name not in ("ref", "hash", "commit")}
 
 
-def _plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
-    """Plan to record what entries cite as it is now, lines that moved too, and that a person has looked at them.
+def _plan_renewal(memory: Memory, project: ProjectFiles, today: date) -> Change | None:
+    """Plan to record what an entry cites as it is now, lines that moved too, and that a person has looked at it.
 
-    An entry stays as it is where something that it cites cannot be recorded; return also which, and why.
+    Raises:
+        InvalidReference: something that it cites cannot be recorded.
     """
-    changes: list[Change | None] = []
-    notices: list[str] = []
-    for memory in memories:
-        if not cited_items(memory) or memory.place.scope == "global":
-            continue
-        try:
-            items = [_record_again(item, project) for item in cited_items(memory)]
-        except InvalidReference as exc:
-            notices.append(f"{memory.path}:{memory.line}: {memory.id} stays as it is: {exc}")
-            continue
-        values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
-        changes.append(plan_fields(memory, values | _without_flag(memory), "Its claims were verified."))
-    return changes, tuple(notices)
+    if not cited_items(memory) or memory.place.scope == "global":
+        return None
+    items = [_record_again(item, project) for item in cited_items(memory)]
+    values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
+    return plan_fields(memory, values | _without_flag(memory), "Its claims were verified.")
 
 
 def _record_again(item: Any, project: ProjectFiles) -> Any:
@@ -326,21 +319,21 @@ def _without_flag(memory: Memory) -> dict[str, Value]:
     return {"flags": [flag for flag in flags if flag != STALE]} if STALE in flags else {}
 
 
-def _plan_flags(memories: Iterable[Memory], project: ProjectFiles, today: date) -> Plan:
-    """Plan to flag the entries whose claims drifted or are gone, and to take the flag from those that are fresh again.
+def _plan_flag(memory: Memory, project: ProjectFiles, today: date) -> Change | None:
+    """Plan to flag an entry whose claims drifted or are gone, or to take the flag from one that is fresh again.
 
-    Nothing else of them changes. What a person keeps in MEMORY.md is not rewritten.
+    Nothing else of it changes. What a person keeps in MEMORY.md is not rewritten.
     """
-    for memory in memories:
-        if "cites" not in memory.metadata or not memory.is_live or not memory.is_ours or memory.is_in_people_file:
-            continue
-        state, flags = assess(memory, project, today), memory.words("flags")
-        if state.is_stale and STALE not in flags:
-            worst = next(one for one in state.findings if one.is_bad)
-            reason = f"A claim is stale: {worst.ref} {worst.reason}."
-            yield plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason)
-        elif state.verdict in ("fresh", "moved") and STALE in flags:
-            yield plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")
+    if "cites" not in memory.metadata or not memory.is_live or not memory.is_ours or memory.is_in_people_file:
+        return None
+    state, flags = assess(memory, project, today), memory.words("flags")
+    if state.is_stale and STALE not in flags:
+        worst = next(one for one in state.findings if one.is_bad)
+        reason = f"A claim is stale: {worst.ref} {worst.reason}."
+        return plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason)
+    if state.verdict in ("fresh", "moved") and STALE in flags:
+        return plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")
+    return None
 
 
 @dataclass(frozen=True)
@@ -379,10 +372,8 @@ class Citations:
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
             raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
 
-        def plan(memories: Sequence[Memory]) -> Plan:
-            return [_plan_citing(one, citations) for one in _read_again([found], memories)]
-
-        run = self._memories.run_plan("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        citing = [found] if citations else []
+        run = self._memories.change_entries("cite", citing, lambda one: _plan_citing(one, citations), dry_run=dry_run)
         recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
         return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
 
@@ -401,26 +392,24 @@ class Citations:
             raise UsageError("an update leaves nothing to flag", "give --update or --flag")
         project, today, chosen = self._project(), self._vault.today(), list(map(self._memories.find, wanted))
         memories = chosen or [one for one in self._claiming("cites") if one.is_live]
-        run, notices = RunReport(None, "verify"), tuple[str, ...]()
+        notices = dict[str, None]()
 
-        if update:
-            changes, notices = _plan_renewal(memories, project, today)
-            run = self._memories.run_plan(
-                "verify",
-                lambda fresh: _plan_renewal(_read_again(memories, fresh), self._project(), today)[0],
-                changes,
-                dry_run=dry_run,
-            )
-        elif flag:
-            run = self._memories.run_plan(
-                "verify", lambda fresh: _plan_flags(_read_again(memories, fresh), project, today), dry_run=dry_run
-            )
+        def plan(one: Memory) -> Change | None:
+            if flag:
+                return _plan_flag(one, project, today)
+            try:
+                return _plan_renewal(one, project, today) if update else None
+            except InvalidReference as exc:
+                notices[f"{one.path}:{one.line}: {one.id} stays as it is: {exc}"] = None
+                return None
+
+        run = self._memories.change_entries("verify", memories, plan, dry_run=dry_run)
         if run.run:
-            memories = _read_again(memories, self._claiming("cites"))
+            keys = {(one.path, one.id) for one in memories}
+            memories = [one for one in self._claiming("cites") if (one.path, one.id) in keys]
         cited = (one for one in memories if "cites" in one.metadata)
-        return ClaimsReport(
-            tuple(_view_claim(one, assess(one, project, today), project) for one in cited), run, notices
-        )
+        claims = tuple(_view_claim(one, assess(one, project, today), project) for one in cited)
+        return ClaimsReport(claims, run, tuple(notices))
 
     def verify_claims(self, *, dry_run: bool = False) -> RunReport:
         """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""
@@ -451,12 +440,6 @@ class Citations:
 
     def _claiming(self, *fields: str) -> list[Memory]:
         return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
-
-
-def _read_again(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
-    """Return the entries of a fresh reading that are the same as some read before."""
-    keys = {(one.path, one.id) for one in wanted}
-    return [one for one in memories if (one.path, one.id) in keys]
 
 
 def _record_named(text: str, project: ProjectFiles) -> Citation:

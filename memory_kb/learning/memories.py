@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
-    from memory_kb.store.changes import Plan
+    from memory_kb.store.changes import Change, Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -149,6 +149,17 @@ class Memories:
             if plan is None:
                 plan = planner(self._index.read(self.cache.read, may_wait=False))
             return self._writer.run(verb, plan, replan=replan)
+
+    def change_entries(
+        self, verb: str, entries: Sequence[Memory], plan: Callable[[Memory], Change | None], *, dry_run: bool = False
+    ) -> RunReport:
+        """Run what `plan` returns for each of some entries; one that somebody writes to meanwhile is planned anew."""
+        wanted = {(one.path, one.id) for one in entries}
+
+        def replan(path: str) -> Plan:
+            return [plan(one) for one in self.all() if one.path == path and (one.path, one.id) in wanted]
+
+        return self._writer.run(verb, map(plan, entries), replan=replan, dry_run=dry_run)
 
     def ingest(
         self,

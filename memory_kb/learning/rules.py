@@ -195,14 +195,8 @@ class Rules:
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
             today = self._vault.today()
-            return self._memories.run_plan(
-                "rules feedback",
-                lambda memories: [
-                    plan_feedback(memory, credit, today, said)
-                    for memory in memories
-                    if (memory.path, memory.id) == (found.path, found.id)
-                ],
-                dry_run=dry_run,
+            return self._memories.change_entries(
+                "rules feedback", [found], lambda rule: plan_feedback(rule, credit, today, said), dry_run=dry_run
             )
 
     def sweep(self, *, dry_run: bool = False) -> SweepReport:

@@ -187,13 +187,12 @@ class Skills:
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
 
-        def plan(memories: Sequence[Memory]) -> Plan:
-            skill = find_skill(memories, wanted)
-            return [plan_feedback(skill, outcome, self._vault.today(), f"It was tried: {outcome}.")]
+        def plan(one: Memory) -> Change | None:
+            return plan_feedback(one, outcome, self._vault.today(), f"It was tried: {outcome}.")
 
         with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
-            run = self._memories.run_plan("skills feedback", plan, dry_run=dry_run)
+            run = self._memories.change_entries("skills feedback", [skill], plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:

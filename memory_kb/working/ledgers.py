@@ -17,7 +17,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
-from memory_kb.store.changes import Plan, create_file, plan_fields
+from memory_kb.store.changes import Change, create_file, plan_fields
 from memory_kb.store.git_command import GitState, read_git_state
 from memory_kb.text import as_text, moment_text, read_words
 
@@ -210,27 +210,22 @@ class Ledgers:
     def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> LedgerReport:
         now = self._vault.clock()
 
-        def plan(memories: Sequence[Memory]) -> Plan:
-            memory = _find_ledger(memories, agent, place)
-            ledger = apply_checkpoint(read_ledger(memory), given, now) if memory else None
-            return [plan_fields(memory, _changed_fields(ledger, given), "A checkpoint.")] if memory and ledger else []
+        def plan(memory: Memory) -> Change | None:
+            ledger = apply_checkpoint(read_ledger(memory), given, now)
+            return plan_fields(memory, _changed_fields(ledger, given), "A checkpoint.")
 
-        memories = self._memories.all(_LEDGERS)
-        if known := _find_ledger(memories, agent, place):
-            run = self._memories.run_plan("ledger set", plan, dry_run=dry_run)
+        here = [one for one in self._memories.all(_LEDGERS) if one.place[:3] == place[:3]]
+        known = next((one for one in here if one.is_live and read_ledger(one).agent_id == agent), None)
+        if known:
+            run = self._memories.change_entries("ledger set", [known], plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
             return LedgerReport(apply_checkpoint(read_ledger(known), given, now), action, run)
-        taken = {one.id for one in memories if one.place[:3] == place[:3]}
+        taken = {one.id for one in here}
         ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
         fields = {"agent_id": agent} | _changed_fields(ledger, given)
         text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(fields.items())), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
         return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
-
-
-def _find_ledger(memories: Sequence[Memory], agent: str, place: Location) -> Memory | None:
-    here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
-    return next((one for one in here if read_ledger(one).agent_id == agent), None)
 
 
 def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
