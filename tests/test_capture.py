@@ -43,7 +43,7 @@ def test_offers_are_the_same_for_the_same_event() -> None:
     one, other = (read_statements(read_messages(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
     assert len(one) == 1
     assert one == other
-    assert dict(one[0].draft.fields) == {"session_id": "s", "session_seq": 3}
+    assert one[0].draft.fields == {"session_id": "s", "session_seq": 3}
     assert one[0].reason == "Stated with “never” in session s, event 3."
 
 

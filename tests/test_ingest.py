@@ -51,7 +51,7 @@ def test_a_learning_is_kept_once(keeping: Memories, folder: Path) -> None:
 
 
 def test_another_session_reinforces_it_once(keeping: Memories, folder: Path) -> None:
-    take(keeping, learning(fields=(("session_id", "s1"),)))
+    take(keeping, learning(fields={"session_id": "s1"}))
     again = learning(key="s2/rule/1", origin="s2")
     assert take(keeping, again) == ["reinforced"]
     assert take(keeping, again) == ["known"]
@@ -92,7 +92,7 @@ def test_a_credential_is_refused_and_the_rest_goes_on(keeping: Memories) -> None
 def test_places(
     keeping: Memories, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
 ) -> None:
-    take(keeping, learning(place=place, fields=tuple(fields)))
+    take(keeping, learning(place=place, fields=dict(fields)))
     (note,) = notes(folder)
     assert note.parent == folder / folder_name
 

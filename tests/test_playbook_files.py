@@ -151,7 +151,7 @@ def test_rules_that_cannot_be_read_cost_no_others() -> None:
     )
     assert [one.draft.text for one in found[0]] == ["One.", "One.", "Two."]
     assert [str(problem) for problem in found[1]] == ["p.yaml:2: is no rule: a rule has at least a text"]
-    assert dict(found[0][2].draft.fields) == {
+    assert found[0][2].draft.fields == {
         "confidence": 0.5,
         "maturity": "nascent",
         "success_count": 0,

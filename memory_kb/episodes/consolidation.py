@@ -307,8 +307,7 @@ def _make_learning(
 ) -> Learning:
     """Return what some episodes give, the newest of which is its origin."""
     newest, sources = episodes[-1].diary, [one.memory.id for one in episodes]
-    own = (*fields.items(), ("sources", sources))
-    draft = replace(draft, tags=tags_of(episodes), source="consolidated", fields=own)
+    draft = replace(draft, tags=tags_of(episodes), source="consolidated", fields={**fields, "sources": sources})
     place = common_place(one.memory.place for one in episodes)
     return Learning(draft, place, key, reason, newest.session_id, said=newest.timestamp or None)
 

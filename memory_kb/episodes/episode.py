@@ -23,7 +23,7 @@ from memory_kb.episodes.diary_text import (
     write_body,
 )
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.render_entry import Draft, plan_entry
+from memory_kb.learning.render_entry import Draft, plan_entry, without_empty
 from memory_kb.learning.user_text import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
@@ -106,7 +106,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         tags=(category,) if (category := infer_category(goal)) != "general" else (),
         seq=trace.seq,
         ended=min(trace.ended, format_time(now))[:19] + "Z" if trace.ended else day,
-        fields={name: value for name, value in fields.items() if value not in (None, "", [])},
+        fields=without_empty(fields),
     )
 
 
@@ -195,9 +195,7 @@ def _make_draft(episode: Episode) -> Draft:
         "detail": "full",
         "built_from": episode.built_from,
     }
-    return Draft(
-        episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=tuple(fields.items())
-    )
+    return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
 
 
 #: Days in full detail, and days until the archive.

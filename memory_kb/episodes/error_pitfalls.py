@@ -160,10 +160,6 @@ def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Learning]
 
 
 def _make_learning(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Learning:
-    fields: tuple[tuple[str, Value], ...] = (
-        ("status", "proposed"),
-        ("session_id", trace.session),
-        ("source_events", [str(seq)]),
-    )
+    fields: dict[str, Value] = {"status": "proposed", "session_id": trace.session, "source_events": [str(seq)]}
     draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
     return Learning(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

@@ -33,7 +33,7 @@ from memory_kb.episodes.episode import (
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
-from memory_kb.learning.render_entry import Draft, check_draft, plan_entry
+from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Memory
 from memory_kb.reports import Learned, RunReport
@@ -151,8 +151,9 @@ class Episodes:
             "quality_score": quality_score(outcome, (), 0),
             "goal": shorten(text, 200),
         }
-        fields = tuple((name, value) for name, value in values.items() if value is not None)
-        made = Draft(event.strip(), "episode", title_of(text), tuple(tags), source="user_explicit", fields=fields)
+        made = Draft(
+            event.strip(), "episode", title_of(text), tuple(tags), source="user_explicit", fields=without_empty(values)
+        )
         draft = check_draft(made, allow_secret=self._vault.allows_secrets)
         there = next((memory for memory in self._memories.all(_EPISODES) if memory.id == entry_id), None)
         if there:

@@ -166,7 +166,7 @@ def read_daily_log(file: TextFile) -> Iterator[NotePiece]:
 
     Example:
         >>> pieces = list(read_daily_log(TextFile("memory/2026-03-01.md", "# 2026-03-01\\n\\n## Deploy\\n- Rolled back.\\n\\n## Lunch\\n- Soup.\\n")))
-        >>> [(piece.draft.kind, piece.draft.title, dict(piece.draft.fields)["created_at"]) for piece in pieces]
+        >>> [(piece.draft.kind, piece.draft.title, piece.draft.fields["created_at"]) for piece in pieces]
         [('episode', 'Deploy', '2026-03-01'), ('episode', 'Lunch', '2026-03-01')]
         >>> curated = TextFile("MEMORY.md", "- Staging runs Postgres 15.\\n- Never push on Fridays.\\n")
         >>> [(piece.draft.kind, piece.draft.text) for piece in read_daily_log(curated)]

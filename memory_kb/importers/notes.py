@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.learning.ingest import id_of
-from memory_kb.learning.render_entry import Draft
+from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
 from memory_kb.markdown.lists_and_fences import scan_lines
@@ -19,7 +19,6 @@ from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
 FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
-Fields = tuple[tuple[str, Value], ...]
 
 
 class TextFile(NamedTuple):
@@ -48,16 +47,16 @@ class NotePiece:
     why: str = ""
 
 
-def came_from(source: str, day: object = None) -> Fields:
+def came_from(source: str, day: object = None) -> dict[str, Value]:
     """Return the fields by which an entry names its source, and is as old as that says.
 
     Example:
         >>> came_from("mem0: a", "2026-03-01T10:00:00Z")
-        (('created_at', '2026-03-01T10:00:00Z'), ('last_reinforced', '2026-03-01'), ('imported_from', 'mem0: a'))
+        {'created_at': '2026-03-01T10:00:00Z', 'last_reinforced': '2026-03-01', 'imported_from': 'mem0: a'}
     """
     found = parse_date(day)
-    dates = (("created_at", str(day).strip()), ("last_reinforced", found.isoformat())) if found else ()
-    return (*dates, ("imported_from", source))
+    dates: dict[str, Value] = {"created_at": str(day).strip(), "last_reinforced": str(found)} if found else {}
+    return {**dates, "imported_from": source}
 
 
 def tag_of(text: str) -> str:
@@ -144,7 +143,7 @@ def read_obsidian(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece
     Example:
         >>> tea = TextFile("v/Tea.md", "---\\naliases: [Cha]\\ntags: drinks\\n---\\n![[Cup#^size]] Green #hot/green. ^g1\\n")
         >>> piece, cup = read_obsidian([tea, TextFile("v/Cup.md", "Two sizes. ^size\\n")])
-        >>> piece.draft.title, piece.draft.tags, [name for name, _ in piece.draft.fields]
+        >>> piece.draft.title, piece.draft.tags, list(piece.draft.fields)
         ('Tea', ('drinks', 'hot/green'), ['imported_from', 'aliases', 'links'])
     """
     notes = [read_note(file) for file in files]
@@ -165,11 +164,11 @@ def _read_obsidian_note(note: SourceNote, own_id: str, names: dict[str, str]) ->
     # Links name notes by their files, whatever title a property gives.
     file_name = () if note.stem == note.title else (note.stem,)
     if aliases := list(dict.fromkeys((*file_name, *note.words("aliases", "alias")))):
-        fields += (("aliases", aliases),)
+        fields["aliases"] = aliases
     embeds = (link.target for link in find_wikilinks(without_code(note.body)) if link.is_embed)
     linked = dict.fromkeys(names.get(target.removesuffix(".md").casefold()) for target in embeds)
     if links := [{"to": to, "relation": "related_to"} for to in linked if to not in (None, own_id)]:
-        fields += (("links", links),)
+        fields["links"] = links
     tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
     text = _without_title(note.body, note.title) or note.body.strip("\n")
     kind = _kind_called(as_text(note.meta.get("kind")) or "")
@@ -294,9 +293,8 @@ def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, s
     if not rest.strip() and not taken.observations:
         yield NotePiece("note", note.path, 1, why="it is empty")
         return
-    fields, links, permalink = origin, _links(taken.relations, names, own_id), note.words("permalink")
-    fields += (("links", links),) if links else ()
-    fields += (("aliases", list(permalink)),) if permalink else ()
+    links, permalink = _links(taken.relations, names, own_id), note.words("permalink")
+    fields = without_empty({**origin, "links": links, "aliases": list(permalink)})
     own = str(note.meta.get("type") or "note").strip()
     is_kind = own.casefold() in ("note", *KINDS, *KIND_ALIASES)
     tags = tuple(dict.fromkeys((*note.words("tags"), *(() if is_kind else (tag_of(own),)))))
@@ -306,8 +304,8 @@ def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, s
         said, category = f"{note.title}: {one.text}", tag_of(one.category)
         kind = _KINDS.get(category, "fact")
         tags = one.tags if kind == category or one.category == "Note" else tuple(dict.fromkeys((category, *one.tags)))
-        fields = (*origin, ("links", [{"to": own_id, "relation": "elaborates"}]))
-        draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=fields)
+        linked = {**origin, "links": [{"to": own_id, "relation": "elaborates"}]}
+        draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=linked)
         yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
 
 
@@ -339,7 +337,7 @@ def read_mem0(record: Any, path: str, number: int) -> NotePiece:
     Example:
         >>> memory = {"id": "m1", "memory": "Arjun prefers mornings", "user_id": "arjun", "categories": ["user_preferences"]}
         >>> piece = read_mem0(memory, "m.json", 1)
-        >>> piece.draft.kind, piece.draft.tags, dict(piece.draft.fields)["imported_from"]
+        >>> piece.draft.kind, piece.draft.tags, piece.draft.fields["imported_from"]
         ('preference', ('user_preferences', 'arjun'), 'mem0: m1, user_id arjun')
     """
     if not is_mem0(record):

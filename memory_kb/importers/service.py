@@ -187,7 +187,7 @@ def _read_entries(
         if piece.draft is None:
             skipped.add(piece.what, piece.why, piece.origin, piece.line)
         else:
-            named = str(dict(piece.draft.fields)["imported_from"])
+            named = str(piece.draft.fields["imported_from"])
             reason = f"Imported from {piece.origin}, line {piece.line}."
             yield piece, Learning(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from")
 
@@ -234,7 +234,7 @@ def _read_conversation(
             skipped.add("message", message.refusal or "states nothing", talk.session, event.seq)
         for number, made in enumerate(read_statements([message], _NO_TIME, place, talk.session)):
             origin = came_from(f"{format}: {talk.title or talk.session}", event.ts)
-            draft = replace(made.draft, fields=(*made.draft.fields, *origin))
+            draft = replace(made.draft, fields={**made.draft.fields, **origin})
             key = f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}{at}"
             yield NotePiece("statement", talk.session, event.seq), replace(made, draft=draft, key=key)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.markers import Statement, find_credential, find_statements
-from memory_kb.learning.render_entry import Draft
+from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
@@ -20,7 +20,6 @@ from memory_kb.text import shorten
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
-    from memory_kb.markdown.splice import Value
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -113,15 +112,12 @@ def read_statements(
         key, where = _name_message(event, origin, now)
         for number, one in enumerate(statements):
             is_proposal = propose or one.is_proposal
-            fields: dict[str, Value] = {"session_id": origin} if origin else {}
-            fields |= {"session_seq": event.seq} if origin and event.seq else {}
-            fields |= {"status": "proposed"} if is_proposal else {}
+            source = {"session_id": origin, "session_seq": (origin and event.seq) or None}
+            fields = without_empty(source | {"status": "proposed" if is_proposal else None})
             title = shorten(one.text.rstrip(".!。 "), _TITLE)
             learnings.append(
                 Learning(
-                    Draft(
-                        one.text, one.kind, title, priority="high", source="user_explicit", fields=(*fields.items(),)
-                    ),
+                    Draft(one.text, one.kind, title, priority="high", source="user_explicit", fields=fields),
                     place or Location(),
                     f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
                     f"Stated with “{one.marker}”{where}.",

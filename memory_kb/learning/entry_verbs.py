@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate, find_near
-from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure
+from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure, without_empty
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.model import UNVERIFIED, Link, Location, Memory, Region, StoredEntry
 from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
@@ -79,10 +79,12 @@ class EntryVerbs:
         """
         check_text(text)
         old = None if supersedes is None else self._memories().find(supersedes)
-        given: dict[str, Value] = {"status": "proposed"} if propose else {}
-        given |= {} if confidence is None else {"confidence": confidence}
-        given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
-        draft = Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items()))
+        given: dict[str, Value | None] = {
+            "status": "proposed" if propose else None,
+            "confidence": confidence,
+            "links": [{"to": old.id, "relation": "supersedes"}] if old else None,
+        }
+        draft = Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, without_empty(given))
         draft = check_draft(draft, allow_secret=self._vault.allows_secrets)
         place = self._vault.place_for(scope, job, task)
         with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):

@@ -26,7 +26,7 @@ from memory_kb.learning.extraction_scopes import (
     show_sources,
 )
 from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
-from memory_kb.learning.render_entry import Draft
+from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
@@ -148,18 +148,20 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSessio
     scope, step = question.scope, question.step
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
-    fields: dict[str, Value] = {"domain": scope.domain, "importance": scope.importance, "phase": session.phase}
-    if step.is_norm:
-        fields |= {"status": "proposed", "institutional": True}
-    fields |= {"extraction_scope": scope.name, "session_id": session.id}
-    if session.conversation.task_text:
-        fields["session_task"] = session.conversation.task_text
-    if scope.is_rollup:
-        fields["sources"] = _sources_of(one, question)
-    else:
-        fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads] for number in one.numbers]
+    events = [str(number) if number else DOCUMENTS[scope.reads] for number in one.numbers]
+    fields: dict[str, Value | None] = {
+        "domain": scope.domain,
+        "importance": scope.importance,
+        "phase": session.phase,
+        "status": "proposed" if step.is_norm else None,
+        "institutional": step.is_norm or None,
+        "extraction_scope": scope.name,
+        "session_id": session.id,
+        "session_task": session.conversation.task_text,
+        **({"sources": _sources_of(one, question)} if scope.is_rollup else {"source_events": events}),
+    }
     body = "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
-    return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
+    return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=without_empty(fields))
 
 
 _NOTHING = Metered()

@@ -136,10 +136,9 @@ class _NewEntry:
 
     def link(self, relation: str, to: str, **more: Value) -> None:
         """Add a link to its frontmatter, and other fields."""
-        fields = dict(self.draft.fields)
-        links = fields.get("links")
-        fields["links"] = [*(links if isinstance(links, list) else []), {"to": to, "relation": relation}]
-        self.draft = replace(self.draft, fields=tuple((fields | more).items()))
+        held = self.draft.fields.get("links")
+        links = [*(held if isinstance(held, list) else []), {"to": to, "relation": relation}]
+        self.draft = replace(self.draft, fields={**self.draft.fields, "links": links, **more})
 
 
 @dataclass(slots=True)
@@ -188,7 +187,7 @@ class IngestPlanner:
             draft = not_from_the_future(check_draft(learning.draft), self.now)
         except UsageError as exc:
             return Ingested(learning, "", "", "refused", str(exc))
-        at = moment_of(learning.said or dict(draft.fields).get("created_at"), self.now)
+        at = moment_of(learning.said or draft.fields.get("created_at"), self.now)
         entries = self.index.entries_with_id(learning.entry_id)
         known = next((entry for entry in entries if entry.id == learning.entry_id), None)
         if known:
@@ -231,7 +230,7 @@ class IngestPlanner:
             fields["confidence"] = verdict.confidence
         if learning.origin is not None:
             fields.setdefault(learning.origin_field, learning.origin)
-        draft = replace(draft, fields=tuple(fields.items()))
+        draft = replace(draft, fields=fields)
         name = name_file(draft, learning.entry_id, at, learning.place.learning_type)
         made = _NewEntry(learning, draft, f"{self.folder_of(learning.place)}{name}", at)
         if learning.replaces:
@@ -378,5 +377,4 @@ def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -
 
 def is_stated(draft: Draft) -> bool:
     """Return whether a draft is a live statement of a person, which a newer one may replace."""
-    fields = dict(draft.fields)
-    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
+    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in draft.fields

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from memory_kb.learning.confidence import needs_inversion, read_evidence
 from memory_kb.learning.ingest import Learning
 from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_looked_at
-from memory_kb.learning.render_entry import Draft
+from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link, Location, Memory
 from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links, with_words
@@ -70,16 +70,18 @@ def invert(text: str, failures: int, successes: int) -> str:
 def _propose(memory: Memory) -> Learning:
     evidence = read_evidence(memory)
     place = memory.place
-    fields: list[tuple[str, Value]] = [("status", "proposed"), ("confidence", 0.5)]
-    if memory.words("sources"):
-        fields.append(("sources", list(memory.words("sources"))))
-    fields.append(("links", [{"to": memory.id, "relation": "derived_from"}]))
+    fields: dict[str, Value | None] = {
+        "status": "proposed",
+        "confidence": 0.5,
+        "sources": list(memory.words("sources")),
+        "links": [{"to": memory.id, "relation": "derived_from"}],
+    }
     draft = Draft(
         invert(rule_text(memory), evidence.failure_count, evidence.success_count),
         kind="pitfall",
         tags=tuple(dict.fromkeys((*memory.tags, *_TAGS))),
         applies_to=memory.applies_to,
-        fields=tuple(fields),
+        fields=without_empty(fields),
     )
     key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
     failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")

@@ -122,9 +122,7 @@ def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: d
     }
     reason = "A judge called it independent of this project." if is_general else _say_where(sources)
     title = memory.word("title")
-    draft = Draft(
-        memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items())
-    )
+    draft = Draft(memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, fields=kept)
     return Learning(
         draft, place, f"promote/{place.scope}/{memory.id}", reason, said=newest(one.created_at for one in sources)
     )

@@ -13,7 +13,14 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, read_evidence
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
-from memory_kb.learning.render_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
+from memory_kb.learning.render_entry import (
+    Draft,
+    check_draft,
+    free_path,
+    not_from_the_future,
+    plan_entry,
+    without_empty,
+)
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
 from memory_kb.reports import RunReport
@@ -65,7 +72,7 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
 
     Example:
         >>> rules, problems = parse_rules("bullets:\\n- {id: b-1, content: Use uv., helpfulCount: 2}\\n- 7\\n", "playbook.yaml")
-        >>> rules[0].id, dict(rules[0].draft.fields)["confidence"], str(problems[0])
+        >>> rules[0].id, rules[0].draft.fields["confidence"], str(problems[0])
         ('b-1', 0.6, 'playbook.yaml:3: is no rule: a rule has at least a text')
     """
     items = cut_items(text, path, _LISTS, "rules")
@@ -120,18 +127,18 @@ def _make_rule(written: Mapping[str, Any], item: YamlItem) -> RuleInFile | None:
     )
     made, applied = (as_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
     day, category = parse_date(applied) or parse_date(made), as_text(values.get("category"))
-    optional: dict[str, Value | None] = {
+    fields: dict[str, Value | None] = {
+        **evidence.fields,
         "status": "retired" if is_gone else None,
         "created_at": made if parse_date(made) else None,
         "last_reinforced": str(day) if day else None,
         "last_applied": applied if parse_date(applied) else None,
         "category": category,
         "sources": list(read_words(values.get("source_entries", values.get("source_sessions")))),
-        "pinned": values.get("pinned") is True,
+        "pinned": values.get("pinned") is True or None,
     }
-    fields = evidence.fields | {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
-    draft = Draft(text.strip(), _kind_of(values), as_text(values.get("title")), tags, fields=tuple(fields.items()))
+    draft = Draft(text.strip(), _kind_of(values), as_text(values.get("title")), tags, fields=without_empty(fields))
     return RuleInFile(as_text(values.get("id")), item.line, draft)
 
 
@@ -198,7 +205,7 @@ def _find_known(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Loca
     for entry in index.entries_with_id(entry_id):
         if entry.id == entry_id and entry.scope == place.scope:
             return RuleImported(entry_id, entry.path, "known", rule.line)
-    twin = find_duplicate(index, replace(draft, fields=()), place)
+    twin = find_duplicate(index, replace(draft, fields={}), place)
     if twin is None:
         return None
     if twin.status in FORGOTTEN:

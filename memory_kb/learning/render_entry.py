@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,8 @@ _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 class Draft:
     """The content of a new entry; its id, its place and the day of its making come later.
 
-    `kind` and `priority` are words of the file format. `fields` are further values of its
-    frontmatter; they win over what kind and priority imply.
+    `kind` and `priority` are words of the file format. `fields` are further values of its frontmatter; they win over
+    what kind and priority imply.
     """
 
     text: str
@@ -51,12 +51,22 @@ class Draft:
     priority: str | None = None
     applies_to: tuple[str, ...] = ()
     source: str | None = None
-    fields: tuple[tuple[str, Value], ...] = ()
+    fields: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def is_proposal(self) -> bool:
         """Whether it waits for a person's judgment."""
-        return ("status", "proposed") in self.fields
+        return self.fields.get("status") == "proposed"
+
+
+def without_empty(values: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return fields without those that are None, an empty text or an empty list.
+
+    Example:
+        >>> without_empty({"outcome": "success", "agent": None, "tags": [], "usage_count": 0})
+        {'outcome': 'success', 'usage_count': 0}
+    """
+    return {name: value for name, value in values.items() if value is not None and value not in ("", [])}
 
 
 def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
@@ -87,12 +97,9 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
     except UnicodeEncodeError as exc:
         raise UsageError("the text is not valid UTF-8") from exc
     refuse_secrets(draft.text, draft.title or "", *draft.tags, *draft.applies_to, allow=allow_secret)
-    if (
-        draft.source == UNVERIFIED
-        and kind in INSTRUCTING
-        and dict(draft.fields).keys().isdisjoint(("status", "imported_from"))
-    ):
-        draft = replace(draft, fields=(*draft.fields, ("status", "proposed")))
+    is_decided = not draft.fields.keys().isdisjoint(("status", "imported_from"))
+    if draft.source == UNVERIFIED and kind in INSTRUCTING and not is_decided:
+        draft = replace(draft, fields={**draft.fields, "status": "proposed"})
     return replace(draft, kind=kind, text=draft.text.removeprefix("\ufeff"))
 
 
@@ -110,7 +117,7 @@ def _without_private(draft: Draft) -> Draft:
         title=draft.title and cut_private(draft.title),
         tags=cut_private_values(draft.tags),
         applies_to=cut_private_values(draft.applies_to),
-        fields=tuple((name, cut_private_values(value)) for name, value in draft.fields),
+        fields=cut_private_values(draft.fields),
     )
 
 
@@ -126,8 +133,8 @@ def moment_of(moment: object, now: datetime) -> datetime:
 def not_from_the_future(draft: Draft, now: datetime) -> Draft:
     """Return a draft without dates of its own that are still to come."""
     today = now.astimezone(UTC).date()
-    kept = (field for field in draft.fields if field[0] not in _DATES or (parse_date(field[1]) or today) <= today)
-    return replace(draft, fields=tuple(kept))
+    future = {name for name in _DATES if (parse_date(draft.fields.get(name)) or today) > today}
+    return replace(draft, fields={name: value for name, value in draft.fields.items() if name not in future})
 
 
 def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:
@@ -146,7 +153,7 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
         return f"review/{name}"
     if learning_type == "proxy":
         return f"proxy-tasks/{name}"
-    made = parse_date(dict(draft.fields).get("created_at")) or now.astimezone(UTC).date()
+    made = parse_date(draft.fields.get("created_at")) or now.astimezone(UTC).date()
     day = f"{made.isoformat()}/" if draft.kind == "episode" else ""
     return f"{KINDS[draft.kind].folder}/{day}{name}"
 
@@ -228,13 +235,13 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
         "applies_to": list(draft.applies_to),
         "source": draft.source,
     }
-    fields |= {name: value for name, value in optional.items() if value}
+    fields |= without_empty(optional)
     if draft.kind in ("rule", "pitfall", "skill"):
         fields["confidence"] = _CONFIDENCE.get(draft.source, 0.5)
         if draft.kind != "skill":
             fields["maturity"] = "nascent"
         fields |= {"success_count": 0, "failure_count": 0}
-    return fields | dict(draft.fields)
+    return {**fields, **draft.fields}
 
 
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:

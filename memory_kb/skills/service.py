@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
 from memory_kb.learning.playbook import plan_feedback
+from memory_kb.learning.render_entry import without_empty
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory, Problem, make_filters
 from memory_kb.search.candidates import Request
 from memory_kb.skills.skill import (
@@ -153,7 +154,7 @@ class Skills:
         """
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
         text = SkillText(name, description, *lists, template)
-        fields = (("created_by", created_by),) if created_by else ()
+        fields = without_empty({"created_by": created_by})
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, fields=fields)
         place = self._vault.place_for(scope, job, task)
         return self._store_skill("skills create", draft, place, force=force, dry_run=dry_run)
@@ -303,8 +304,7 @@ class Skills:
 
     def _update_known(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
         """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
-        fields = dict(found.draft.fields)
-        counts = {name: int(str(fields.get(name) or 0)) for name in ("success_count", "failure_count")}
+        counts = {name: int(str(found.draft.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
         draft = found.draft if batch.is_update else SkillDraft(SkillText(found.draft.text.name))

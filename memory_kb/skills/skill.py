@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memory_kb.credentials import texts_of
 from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
 from memory_kb.learning.playbook import in_force
-from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render
+from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render, without_empty
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.model import Hit, Location, Memory, Problem
 from memory_kb.reports import RunReport
@@ -81,7 +81,7 @@ class SkillDraft:
     tags: tuple[str, ...] | None = None
     source: str | None = None
     body: str | None = None
-    fields: tuple[tuple[str, Value], ...] = ()
+    fields: Mapping[str, Value] = field(default_factory=dict)
     id: str | None = None
 
 
@@ -222,7 +222,7 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     text = draft.text._replace(name=name, description=as_text(draft.text.description))
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)
-    refuse_secrets(draft.body or "", *texts_of(dict(draft.fields)), allow=allow_secret)
+    refuse_secrets(draft.body or "", *texts_of(draft.fields), allow=allow_secret)
     return replace(draft, text=text)
 
 
@@ -254,10 +254,9 @@ def make_slug(name: str) -> str:
 
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:
     """Plan the file of a new skill, with the counters of one that was never tried unless it brings its own."""
-    described = {"description": draft.text.description} if draft.text.description else {}
-    fields: dict[str, Value] = {"name": draft.text.name} | described | dict(draft.fields)
+    named = without_empty({"name": draft.text.name, "description": draft.text.description})
     body = draft.body if draft.body is not None else render_skill(draft.text)
-    kept = Draft(body, "skill", tags=draft.tags or (), source=draft.source, fields=tuple(fields.items()))
+    kept = Draft(body, "skill", tags=draft.tags or (), source=draft.source, fields={**named, **draft.fields})
     return create_file(path, render(kept, entry_id, now), reason, entry_id)
 
 

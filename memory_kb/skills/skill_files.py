@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.playbook_file import cut_items, read_items
+from memory_kb.learning.render_entry import without_empty
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.lists_and_fences import plain_lines
 from memory_kb.model import Memory, Problem
@@ -77,8 +78,7 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     is_body = template is not None and (item.get("is_body") is True or template.startswith("# Skill: "))
     lists = {part: tuple(map(str, item[part])) for part in _LISTS if isinstance(item.get(part), list)}
     text = SkillText(name, as_text(item.get("description")), template=None if is_body else template, **lists)
-    created_by = as_text(item.get("created_by"))
-    fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
+    fields: dict[str, Any] = without_empty({"created_by": as_text(item.get("created_by"))})
     fields |= {
         "success_count": _count(item, "success_count", "alpha"),
         "failure_count": _count(item, "failure_count", "beta"),
@@ -89,7 +89,7 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
         text,
         read_words(item["tags"]) if item.get("tags") else None,
         body=template if is_body else None,
-        fields=tuple(fields.items()),
+        fields=fields,
         id=entry_id,
     )
     return FoundSkill(draft, path, line)
@@ -139,8 +139,7 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     own = head.get("metadata")
     metadata = dict(own) if isinstance(own, dict) else {}
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
-    created_by = as_text(ours["created-by"])
-    fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
+    fields: dict[str, Any] = without_empty({"created_by": as_text(ours["created-by"])})
     fields |= {"success_count": _count(ours, "success-count"), "failure_count": _count(ours, "failure-count")}
     fields |= {key: value for key, value in head.items() if key not in _OWN and key != "metadata"}
     optional = {
@@ -153,7 +152,7 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
         SkillText(name, as_text(head.get("description")) or parse_skill(body).description),
         read_words(head.get("tags") if ours["tags"] is None else ours["tags"]) or None,
         body=body.strip("\r\n").rstrip(),
-        fields=tuple(fields.items()),
+        fields=fields,
     )
     return FoundSkill(draft, path, 2 if block else 1)
 

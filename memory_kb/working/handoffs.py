@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
-from memory_kb.learning.render_entry import Draft, check_draft, render
+from memory_kb.learning.render_entry import Draft, check_draft, render, without_empty
 from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
@@ -239,15 +239,14 @@ class Handoffs:
         now = self._vault.clock()
         time, path = self._vault.timestamp(), f"{folder}/{entry_id}.md"
         made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
-        values: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "from_agent": made.from_agent,
             "to_agent": made.to_agent,
-            "git_state": made.git_state,
+            "git_state": made.git_state or None,
             "artifacts": list(made.artifacts),
             "relevant_patterns": list(made.relevant_patterns),
         }
-        fields = tuple((name, value) for name, value in values.items() if value)
-        text = render(Draft(render_handoff(made), "handoff", fields=fields), entry_id, now)
+        text = render(Draft(render_handoff(made), "handoff", fields=without_empty(fields)), entry_id, now)
         change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
         return HandoffReport(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
 

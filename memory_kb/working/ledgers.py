@@ -223,7 +223,7 @@ class Ledgers:
         taken = {one.id for one in here}
         ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
         fields = {"agent_id": agent} | _changed_fields(ledger, given)
-        text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(fields.items())), ledger.id, now)
+        text = render(Draft(f"# Ledger: {agent}", "ledger", fields=fields), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
         return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
 
