@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, read_diary
-from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
+from memory_kb.episodes.error_pitfalls import TITLE, Pitfall, find_pitfalls, pitfall_confidence, tags_of, write_pitfall
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
 from memory_kb.learning.rule_gate import SessionCounts, judge_rule
@@ -23,7 +23,7 @@ from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
-from memory_kb.text import counted, jaccard, moment_text, parse_date
+from memory_kb.text import counted, jaccard, moment_text, parse_date, shorten
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import EntryVectors
@@ -278,9 +278,10 @@ class Consolidation:
         return _make_rule(pattern, pattern.said[0])
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
-        draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
+        draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, TITLE))
         reason = f"It was met in {counted(len(pitfall.episodes), 'episode')}."
-        learning = _make_learning(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
+        fields: dict[str, Value] = {"confidence": pitfall_confidence(len(pitfall.episodes))}
+        learning = _make_learning(draft, fields, pitfall.episodes, pitfall.key, reason)
         own = (memory for memory in self._pitfalls if memory.id == learning.entry_id)
         there = next(own, None) or next(filter(pitfall.is_stated_by, self._pitfalls), None)
         if there:

@@ -21,7 +21,7 @@ _INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
 # What came over the network and was run is nothing to pass on.
 _FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
 _DIGITS = 6
-_TITLE = 80
+TITLE = 80
 
 
 class Pitfall(NamedTuple):
@@ -53,16 +53,6 @@ class Pitfall(NamedTuple):
             what_helped(error.resolution or "") if _is_built(one) else error.resolution for one, error in self.seen
         )
         return list(filter(None, found))
-
-    @property
-    def confidence(self) -> float:
-        """How far it is trusted."""
-        return pitfall_confidence(len(self.episodes))
-
-    @property
-    def title(self) -> str:
-        """What to call it."""
-        return shorten(self.name, _TITLE)
 
     @property
     def name(self) -> str:
@@ -161,5 +151,5 @@ def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Learning]
 
 def _make_learning(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Learning:
     fields: dict[str, Value] = {"status": "proposed", "session_id": trace.session, "source_events": [str(seq)]}
-    draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
+    draft = Draft(text, "pitfall", shorten(title, TITLE), source="observed", fields=fields)
     return Learning(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

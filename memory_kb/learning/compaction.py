@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
 from memory_kb.learning.contradictions import (
@@ -239,15 +239,6 @@ class CompactReport:
         return f"{counted(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""
 
 
-class _Compaction(NamedTuple):
-    """The entries that leave the live files, of how many."""
-
-    before: int
-    retired: Sequence[Memory]
-    copies: Sequence[Memory]
-    clusters: Sequence[tuple[Memory, ...]]
-
-
 def _strengthened(cluster: Sequence[Memory]) -> dict[str, Value]:
     """Return the fields of what some paraphrases become: each adds a little to their importance."""
     importance = max(memory.importance for memory in cluster) + CLUSTER_BONUS * (len(cluster) - 1)
@@ -287,16 +278,24 @@ class Compactor:
         is_meant = _choose(scope, job, task)
         with self._writer.lock(dry_run=dry_run):
             memories, vectors = self._memories.read_with_vectors(lambda memory: is_meant(memory.place))
-            found = self._find(memories, vectors, threshold)
+            found, changes = self._plan(memories, vectors, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
-            run = self._writer.run("compact", self._plan(found, is_loose=threshold is not None), dry_run=dry_run)
+            run = self._writer.run("compact", changes, dry_run=dry_run)
         left = sum(change.action in ("move", "remove") for change in run.changes)
-        merged = sum(len(cluster) - 1 for cluster in found.clusters)
-        return CompactReport(found.before, found.before - left, len(found.retired), len(found.copies), merged, run)
+        return replace(found, after=found.before - left, run=run)
 
-    def _find(self, memories: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None) -> _Compaction:
-        """Return what leaves the live files, after a comparison with all entries, also those that stay as they are."""
-        mine = [one for one in memories if is_machine_editable(one) and not one.path.startswith(self._archive_of(one))]
+    def _plan(
+        self, memories: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None
+    ) -> tuple[CompactReport, list[Change]]:
+        """Plan to compact entries; a second time there is nothing to do.
+
+        Retired ones go to the archive as they are, where they go on keeping their text from coming back; of files that
+        are the same one stays; entries that say the same, or are paraphrases where there is a threshold, become one.
+        They are compared with all entries, also those that stay as they are.
+        """
+        folder_of = self._vault.folder_of
+        inside = (one for one in memories if not one.path.startswith(f"{folder_of(one.place)}archive/"))
+        mine = list(filter(is_machine_editable, inside))
         live = [memory for memory in mine if memory.is_live]
         entries_in = Counter(memory.path for memory in memories)
         copies = find_copies(memory for memory in live if entries_in[memory.path] == 1)
@@ -307,26 +306,17 @@ class Compactor:
         gone = (memory for memory in mine if memory.status == "retired")
         retired = [memory for memory in gone if in_file[memory.path, memory.id] == 1]
         single = [memory for memory in live if memory.path not in left and in_scope[memory.place, memory.id] == 1]
-        clusters = list(_find_clusters(single, vectors, threshold))
-        return _Compaction(len(live) + len(retired), retired, copies, clusters)
-
-    def _plan(self, found: _Compaction, *, is_loose: bool) -> list[Change]:
-        """Plan to compact entries; a second time there is nothing to do.
-
-        Retired ones go to the archive as they are, where they go on keeping their text from coming back; of files that
-        are the same one stays; entries that say the same, or are paraphrases if `is_loose`, become one.
-        """
-        changes = [remove(memory, "Another file is the same, byte for byte.", memory.id) for memory in found.copies]
-        changes += [move(memory, self._archive(memory), "It is retired.", memory.id) for memory in found.retired]
-        for cluster in found.clusters:
+        changes = [remove(memory, "Another file is the same, byte for byte.", memory.id) for memory in copies]
+        changes += [move(memory, self._archive(memory), "It is retired.", memory.id) for memory in retired]
+        merged = 0
+        for cluster in _find_clusters(single, vectors, threshold):
             primary, *others = by_rank(cluster)
-            extra = _strengthened(cluster) if is_loose else {}
-            reason = f"{len(cluster)} entries {'are paraphrases' if is_loose else 'say the same'}."
+            extra = {} if threshold is None else _strengthened(cluster)
+            reason = f"{len(cluster)} entries {'say the same' if threshold is None else 'are paraphrases'}."
             changes += merge(primary, others, self._archive, self._body_of, reason, extra)
-        return changes
-
-    def _archive_of(self, memory: Memory) -> str:
-        return f"{self._vault.folder_of(memory.place)}archive/"
+            merged += len(others)
+        before = len(live) + len(retired)
+        return CompactReport(before, before, len(retired), len(copies), merged, RunReport(None, "compact")), changes
 
     def _archive(self, memory: Memory) -> str:
         return archive_path(memory, self._vault.folder_of(memory.place), self._vault.today())
