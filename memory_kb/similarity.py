@@ -7,7 +7,7 @@ import itertools
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.stop_words import stop_words
@@ -88,52 +88,40 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / min(len(one), len(other)) if one and other else 0.0
 
 
-def near_pairs(sets: Sequence[frozenset[str]], threshold: float, *, is_strict: bool = False) -> Iterator[Pair]:
-    """Yield the pairs of sets whose Jaccard is at least a threshold, or strictly above it.
+def near_pairs(
+    sets: Sequence[frozenset[str]],
+    threshold: float,
+    *,
+    measure: Callable[[frozenset[str], frozenset[str]], float] = jaccard,
+    places: Collection[int] | None = None,
+) -> Iterator[Pair]:
+    """Yield the pairs of sets whose Jaccard, or overlap, is at least a threshold; with `places`, those of one of them.
 
     Their order is always the same, but not sorted. Empty sets are like nothing.
 
     Example:
         >>> sets = [frozenset("abcd"), frozenset("xyz"), frozenset("abcde")]
-        >>> list(near_pairs(sets, 0.8)), list(near_pairs(sets, 0.8, is_strict=True))
-        ([Pair(one=0, other=2, similarity=0.8)], [])
+        >>> list(near_pairs(sets, 0.8)), list(near_pairs(sets, 0.8, places=[1])), [pair.similarity for pair in near_pairs(sets, 0.9, measure=overlap)]
+        ([Pair(one=0, other=2, similarity=0.8)], [], [1.0])
     """
-    for one, other in _candidates(sets, threshold):
-        similarity = jaccard(sets[one], sets[other])
-        if similarity > threshold or (similarity == threshold and not is_strict):
-            yield Pair(one, other, similarity)
-
-
-def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold: float) -> Iterator[Pair]:
-    """Yield the pairs of some of the sets with any other whose Jaccard is at least a threshold.
-
-    Example:
-        >>> list(pairs_with([frozenset("abcd"), frozenset("abcde"), frozenset("abc")], [2], 0.7))
-        [Pair(one=0, other=2, similarity=0.75)]
-    """
-    chosen = set(places)
-    for place in sorted(chosen):
-        mine, size = sets[place], len(sets[place])
-        for other, theirs in enumerate(sets):
-            is_near = len(theirs) >= threshold * size and size >= threshold * len(theirs)
-            if not is_near or other == place or (other < place and other in chosen):
-                continue
-            similarity = jaccard(mine, theirs)
-            if similarity >= threshold:
-                yield Pair(min(place, other), max(place, other), similarity)
-
-
-def overlap_pairs(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[Pair]:
-    """Yield the pairs of sets whose overlap coefficient is at least a threshold.
-
-    Example:
-        >>> list(overlap_pairs([frozenset("abcd"), frozenset("cdxyz")], 0.5))
-        [Pair(one=0, other=1, similarity=0.5)]
-    """
-    for one, other in _candidates(sets, threshold, is_overlap=True):
-        similarity = overlap(sets[one], sets[other])
+    is_overlap = measure is overlap
+    pairs = (
+        _candidates(sets, threshold, is_overlap=is_overlap) if places is None else _pairs_of(sets, places, threshold)
+    )
+    for one, other in pairs:
+        similarity = measure(sets[one], sets[other])
         if similarity >= threshold:
             yield Pair(one, other, similarity)
+
+
+def _pairs_of(sets: Sequence[frozenset[str]], places: Collection[int], threshold: float) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of some sets with any other whose sizes allow for such a Jaccard."""
+    for place in sorted(places):
+        size = len(sets[place])
+        for other, words in enumerate(sets):
+            is_first = other > place or (other < place and other not in places)
+            if is_first and len(words) >= threshold * size and size >= threshold * len(words):
+                yield min(place, other), max(place, other)
 
 
 def _candidates(

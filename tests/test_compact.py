@@ -105,6 +105,14 @@ def test_who_stays(fields: list[dict[str, object]], stays: str, vault: Make, ope
     assert [name for name, status in statuses(kb).items() if status == "compacted"] == [stays]
 
 
+def test_four_fifths_of_the_words_are_not_enough(vault: Make, open_kb: Open) -> None:
+    said = "the nightly build is slow"
+    files = {f"memory/rules/{n}.md": entry(text, kind="rule") for n, text in enumerate((said, f"{said} here"))}
+    assert compact(open_kb(vault(files))) == (2, 1)
+    shorter = {f"memory/rules/{n}.md": entry(text, kind="rule") for n, text in enumerate((said[4:], said))}
+    assert compact(open_kb(vault(shorter))) == (2, 2)
+
+
 def test_undo_takes_a_compaction_back(vault: Make, open_kb: Open) -> None:
     kb = open_kb(
         vault(

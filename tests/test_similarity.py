@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,22 +18,23 @@ from memory_kb.similarity import (
     linked_clusters,
     near_pairs,
     overlap,
-    overlap_pairs,
     seeded_clusters,
     stemmed_set,
     word_set,
 )
 from memory_kb.text import jaccard
 
+Measure = Callable[[frozenset[str], frozenset[str]], float]
+
 sets_of_words = st.lists(st.frozensets(st.sampled_from("abcdefghijkl"), max_size=9), max_size=30)
 thresholds = st.sampled_from([0.1, 0.25, 0.3, 1 / 3, 0.4, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0])
 
 
-def brute_force(sets: list[frozenset[str]], threshold: float, *, is_strict: bool) -> list[Pair]:
+def brute_force(sets: list[frozenset[str]], threshold: float, measure: Measure = jaccard) -> list[Pair]:
     found = (
-        Pair(one, other, jaccard(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
+        Pair(one, other, measure(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
     )
-    return [pair for pair in found if pair.similarity > threshold or (pair.similarity == threshold and not is_strict)]
+    return [pair for pair in found if pair.similarity >= threshold]
 
 
 @pytest.fixture
@@ -41,46 +43,45 @@ def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "_FEW", 0)
 
 
-@given(sets_of_words, thresholds, st.booleans())
-def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float, is_strict: bool) -> None:
-    expected = brute_force(sets, threshold, is_strict=is_strict)
+@pytest.mark.parametrize("measure", [jaccard, overlap])
+@given(sets=sets_of_words, threshold=thresholds)
+def test_pairs_are_those_of_comparing_everything(
+    sets: list[frozenset[str]], threshold: float, measure: Measure
+) -> None:
+    expected = brute_force(sets, threshold, measure)
     for few in (0, 1_000):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(similarity, "_FEW", few)
-            assert sorted(near_pairs(sets, threshold, is_strict=is_strict)) == expected
+            assert sorted(near_pairs(sets, threshold, measure=measure)) == expected
 
 
-@given(sets_of_words, thresholds)
-def test_overlapping_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float) -> None:
-    found = (
-        Pair(one, other, overlap(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
-    )
-    expected = [pair for pair in found if pair.similarity >= threshold]
-    for few in (0, 1_000):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(similarity, "_FEW", few)
-            assert sorted(overlap_pairs(sets, threshold)) == expected
+@given(sets_of_words, thresholds, st.sets(st.integers(0, 12)))
+def test_pairs_of_some_places_are_those_of_all_that_have_one_of_them(
+    sets: list[frozenset[str]], threshold: float, places: set[int]
+) -> None:
+    chosen = {place for place in places if place < len(sets)}
+    expected = [pair for pair in brute_force(sets, threshold) if chosen & {pair.one, pair.other}]
+    assert sorted(near_pairs(sets, threshold, places=chosen)) == expected
 
 
 @pytest.mark.usefixtures("is_large")
-@pytest.mark.parametrize(("threshold", "is_strict"), [(0.8, True), (0.3, False)])
-def test_pairs_among_texts_with_natural_frequencies(threshold: float, is_strict: bool) -> None:
+@pytest.mark.parametrize("threshold", [0.8, 0.3])
+def test_pairs_among_texts_with_natural_frequencies(threshold: float) -> None:
     rng = random.Random(3)
     words = [f"w{number}" for number in range(400)]
     weights = [1 / (rank + 3) for rank in range(400)]
     sets = [frozenset(rng.choices(words, weights, k=rng.randint(1, 60))) for _ in range(250)]
     sets += [one ^ {rng.choice(words)} for one in sets[:80]]
-    expected = brute_force(sets, threshold, is_strict=is_strict)
+    expected = brute_force(sets, threshold)
     assert len(expected) > 60
-    assert sorted(near_pairs(sets, threshold, is_strict=is_strict)) == expected
+    assert sorted(near_pairs(sets, threshold)) == expected
 
 
 @pytest.mark.parametrize("few", [0, 1_000])
-def test_four_fifths_are_at_the_threshold_and_not_above_it(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_four_fifths_are_at_the_threshold(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "_FEW", few)
     sets = [frozenset("abcd"), frozenset("abcde")]
     assert list(near_pairs(sets, 0.8)) == [Pair(0, 1, 0.8)]
-    assert list(near_pairs(sets, 0.8, is_strict=True)) == []
 
 
 @pytest.mark.parametrize("few", [0, 1_000])

@@ -28,7 +28,7 @@ from memory_kb.similarity import (
     cosine_pairs,
     linked_clusters,
     near_pairs,
-    overlap_pairs,
+    overlap,
     stemmed_set,
     word_set,
 )
@@ -91,13 +91,15 @@ def _cluster(
 
 def _paraphrases(speakers: Sequence[Memory], threshold: float) -> Iterator[Pair]:
     sets = [stemmed_set(memory.text) for memory in speakers]
-    return overlap_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold)
+    return near_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold, measure=overlap)
 
 
 def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[Pair]:
     sets = [word_set(memory.text) for memory in speakers]
-    for pair in near_pairs(sets, MERGE_ABOVE, is_strict=True):
-        if _say_the_same(speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]):
+    for pair in near_pairs(sets, MERGE_ABOVE):
+        if pair.similarity > MERGE_ABOVE and _say_the_same(
+            speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]
+        ):
             yield pair
     if vectors is None:
         return

@@ -16,7 +16,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
 from memory_kb.providers.base import Llm, form_of
 from memory_kb.reports import RunReport
-from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, pairs_with, word_set
+from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, word_set
 from memory_kb.store.changes import Change, plan_fields, with_links, with_words
 from memory_kb.text import parse_date
 
@@ -130,11 +130,10 @@ def _unlinked_pairs(
     store: Sequence[Memory], is_new: Callable[[Memory], bool] | None, notices: list[str]
 ) -> Iterator[tuple[Memory, Memory, float]]:
     """Yield two entries each that are about similar things, the older first, and how similar they are."""
-    new = [place for place, memory in enumerate(store) if is_new is None or is_new(memory)]
-    if not new:
+    new = None if is_new is None else {place for place, memory in enumerate(store) if is_new(memory)}
+    if new is not None and not new:
         return
-    sets = [word_set(memory.text) for memory in store]
-    near = near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
+    near = near_pairs([word_set(memory.text) for memory in store], CONTRADICTION_FROM, places=new)
     pairs = list(islice(near, _MOST_PAIRS + 1))
     if len(pairs) > _MOST_PAIRS:
         notices.append(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
