@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from memory_kb.cli.output import Options
+
+#: The options of a command line that is run without click.
+_VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
+
 
 def main() -> NoReturn:
     """Run the command and leave with its exit code.
@@ -85,7 +90,6 @@ def run(arguments: Sequence[str]) -> int:
 
     Errors are one sentence and what to do next.
     """
-    from memory_kb.cli.fast_path import run_plain
     from memory_kb.cli.output import Options
     from memory_kb.errors import MemoryKBError, explain_refusal
 
@@ -94,7 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     _prepare_streams()
     try:
         try:
-            if "_MEMORY_KB_COMPLETE" not in os.environ and run_plain(arguments, options):
+            if "_MEMORY_KB_COMPLETE" not in os.environ and _run_plain(arguments, options):
                 return 0
             from memory_kb.cli.app import call
 
@@ -118,6 +122,37 @@ def run(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         hint = "this is a bug in memory-kb; please report it with the lines above"
         return _fail(f"{type(exc).__name__}: {exc}", "bug", hint, 1, as_json=as_json)
+
+
+def _run_plain(arguments: Sequence[str], options: Options) -> bool:
+    """Run a search without filters, or `index`, without click, which is slow to load; return whether it was one.
+
+    Every other command line, and whatever is wrong with these, is left to click.
+    """
+    words: list[str] = []
+    values: dict[str, str] = {}
+    left = iter(arguments)
+    for word in left:
+        if word in _VALUES:
+            values[_VALUES[word]] = next(left, "")
+        elif not word.startswith("-"):
+            words.append(word)
+        elif word != "--json":
+            return False
+    verb, query = words[:1], " ".join(words[1:])
+    is_search = verb == ["search"] and bool(query.strip())
+    is_index = verb == ["index"] and not query and "limit" not in values
+    limit = values.pop("limit", "10")
+    if not (is_search or is_index) or not all(values.values()) or not (limit.isdecimal() and 1 <= int(limit) <= 1000):
+        return False
+    from memory_kb.cli.print_hits import index_and_print, search_and_print
+
+    options.vault, options.home, options.as_json = values.get("vault"), values.get("home"), "--json" in arguments
+    if is_index:
+        index_and_print(options)
+    else:
+        search_and_print(options, options.kb, query, limit=int(limit))
+    return True
 
 
 def _fail(message: str, code: str, hint: str | None, exit_code: int, *, as_json: bool) -> int:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.fast_path import index_and_print
 from memory_kb.cli.output import FINDINGS, Options, Progress, as_plain, print_findings, print_problems, print_table, say
+from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
 from memory_kb.text import counted
 from memory_kb.vault import give_way

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Day, flag, limit_option, option, together, vaults_option, verb
-from memory_kb.cli.fast_path import search_and_print
 from memory_kb.cli.output import (
     Options,
     as_plain,
@@ -28,6 +27,7 @@ from memory_kb.cli.output import (
     say,
     style,
 )
+from memory_kb.cli.print_hits import search_and_print
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 

@@ -1,11 +1,7 @@
-"""The commands `search` and `index` as they are called most: without click, which is slow to load.
-
-Every other command line, and whatever is wrong with these, is left to click.
-"""
+"""Search and print the hits, and index and print what changed; click, which is slow to load, is not needed here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import (
@@ -32,33 +28,6 @@ if TYPE_CHECKING:
 
 #: So many lines of a passage are shown, and so many of the further places of a text.
 _LINES, _SHOWN_COPIES = 4, 3
-_VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
-
-
-def run_plain(arguments: Sequence[str], options: Options) -> bool:
-    """Run a search without filters, or `index`; return whether the command line says no more than that."""
-    words: list[str] = []
-    values: dict[str, str] = {}
-    left = iter(arguments)
-    for word in left:
-        if word in _VALUES:
-            values[_VALUES[word]] = next(left, "")
-        elif not word.startswith("-"):
-            words.append(word)
-        elif word != "--json":
-            return False
-    verb, query = words[:1], " ".join(words[1:])
-    is_search = verb == ["search"] and bool(query.strip())
-    is_index = verb == ["index"] and not query and "limit" not in values
-    limit = values.pop("limit", "10")
-    if not (is_search or is_index) or not all(values.values()) or not (limit.isdecimal() and 1 <= int(limit) <= 1000):
-        return False
-    options.vault, options.home, options.as_json = values.get("vault"), values.get("home"), "--json" in arguments
-    if is_index:
-        index_and_print(options)
-    else:
-        search_and_print(options, options.kb, query, limit=int(limit))
-    return True
 
 
 def index_and_print(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
