@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException, PyglsError
@@ -62,9 +62,11 @@ class _PlaceParams(Protocol):
 class NoteServer(LanguageServer):
     """A language server with the open notes of an editor."""
 
-    def __init__(self, vault: str | None, home: str | None) -> None:
+    #: Set before it starts.
+    notes: Workspace
+
+    def __init__(self) -> None:
         super().__init__("memory-kb", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.notes = Workspace(vault, home, _say)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: asyncio.Task[None] | None = None
 
@@ -177,30 +179,10 @@ class NoteServer(LanguageServer):
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
 
 
-_Handler = TypeVar("_Handler", bound=Callable[..., Any])
-#: What the server answers: the function and the options of each method of the protocol.
-_FEATURES: dict[str, tuple[Callable[..., Any], Any]] = {}
+server = NoteServer()
 
 
-def feature(method: str, options: Any = None) -> Callable[[_Handler], _Handler]:
-    """Answer a method of the protocol with a function, which is given the server as `ls`."""
-
-    def add(function: _Handler) -> _Handler:
-        _FEATURES[method] = (function, options)
-        return function
-
-    return add
-
-
-def make_server(vault: str | None, home: str | None) -> NoteServer:
-    """Return a server with everything that it answers."""
-    server = NoteServer(vault, home)
-    for method, (function, options) in _FEATURES.items():
-        server.feature(method, options)(function)
-    return server
-
-
-@feature(lsp.INITIALIZED)
+@server.feature(lsp.INITIALIZED)
 def _initialized(ls: NoteServer, _: lsp.InitializedParams) -> None:
     encoding = ls.workspace.position_encoding
     ls.notes.encoding = str(getattr(encoding, "value", encoding) or "utf-16")
@@ -210,27 +192,27 @@ def _initialized(ls: NoteServer, _: lsp.InitializedParams) -> None:
     ls.start(ls.begin())
 
 
-@feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+@server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
 def _did_open(ls: NoteServer, params: lsp.DidOpenTextDocumentParams) -> None:
     document = params.text_document
     if ls.notes.put(document.uri, document.text, document.version):
         ls.examine_soon()
 
 
-@feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+@server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
 def _did_change(ls: NoteServer, params: lsp.DidChangeTextDocumentParams) -> None:
     uri, version = params.text_document.uri, params.text_document.version
     if uri in ls.notes.pages and ls.notes.put(uri, ls.workspace.get_text_document(uri).source, version):
         ls.examine_soon()
 
 
-@feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+@server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
 def _did_close(ls: NoteServer, params: lsp.DidCloseTextDocumentParams) -> None:
     if ls.notes.pages.pop(params.text_document.uri, None):
         ls.publish(params.text_document.uri, [])
 
 
-@feature(
+@server.feature(
     lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "!", "/", "#", ":", " ", ","])
 )
 async def _completion(ls: NoteServer, params: lsp.CompletionParams) -> lsp.CompletionList | None:
@@ -243,7 +225,7 @@ async def _completion(ls: NoteServer, params: lsp.CompletionParams) -> lsp.Compl
     return complete(*found, ls.notes.catalog, ls.notes.read, ls.notes.vault.today())
 
 
-@feature(lsp.TEXT_DOCUMENT_HOVER)
+@server.feature(lsp.TEXT_DOCUMENT_HOVER)
 async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
     found, named = await ls.place(params), await ls.subject(params)
     if found is None or named is None:
@@ -283,13 +265,13 @@ def _is_in_block(page: Page, offset: int) -> bool:
     return any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
 
 
-@feature(lsp.TEXT_DOCUMENT_DEFINITION)
+@server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
 async def _definition(ls: NoteServer, params: lsp.DefinitionParams) -> lsp.Location | None:
     named = await ls.subject(params)
     return ls.notes.locate(named[1]) if named else None
 
 
-@feature(lsp.TEXT_DOCUMENT_REFERENCES)
+@server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
 async def _references(ls: NoteServer, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
     named = await ls.subject(params)
     if named is None:
@@ -297,31 +279,31 @@ async def _references(ls: NoteServer, params: lsp.ReferenceParams) -> list[lsp.L
     return await asyncio.to_thread(ls.notes.list_mentions, named[1], with_own=params.context.include_declaration)
 
 
-@feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+@server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
 async def _document_symbols(ls: NoteServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
     page = await ls.page(params.text_document)
     return list_symbols(page) if page else None
 
 
-@feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+@server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
 async def _foldings(ls: NoteServer, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
     page = await ls.page(params.text_document)
     return list_foldings(page) if page else None
 
 
-@feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
+@server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
 async def _document_links(ls: NoteServer, params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
     page = await ls.page(params.text_document)
     return ls.notes.list_links(page) if page and ls.notes.vault else None
 
 
-@feature(lsp.WORKSPACE_SYMBOL)
+@server.feature(lsp.WORKSPACE_SYMBOL)
 async def _workspace_symbols(ls: NoteServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
     await ls.notes.ready.wait()
     return await ls.notes.find_symbols(params.query) if ls.notes.vault else []
 
 
-@feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+@server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
 async def _prepare_rename(ls: NoteServer, params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
     named = await ls.renamed(params)
     if named is None:
@@ -330,7 +312,7 @@ async def _prepare_rename(ls: NoteServer, params: lsp.PrepareRenameParams) -> ls
     return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), ls.notes.name_of(page, subject))
 
 
-@feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+@server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
 async def _rename(ls: NoteServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
     named = await ls.renamed(params)
     if named is None:
@@ -342,7 +324,7 @@ async def _rename(ls: NoteServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit
     return await ls.propose(lambda kb: kb.propose_renaming(entry, params.new_name, drafts))
 
 
-@feature(lsp.WORKSPACE_WILL_RENAME_FILES, _FILES)
+@server.feature(lsp.WORKSPACE_WILL_RENAME_FILES, _FILES)
 async def _will_rename_files(ls: NoteServer, params: lsp.RenameFilesParams) -> lsp.WorkspaceEdit | None:
     await ls.notes.ready.wait()
     moves = ls.notes.find_moves((one.old_uri, one.new_uri) for one in params.files)
@@ -351,7 +333,7 @@ async def _will_rename_files(ls: NoteServer, params: lsp.RenameFilesParams) -> l
     return await ls.propose(lambda kb: kb.propose_moving(moves, drafts)._replace(moves=())) if moves else None
 
 
-@feature(
+@server.feature(
     lsp.TEXT_DOCUMENT_CODE_ACTION,
     lsp.CodeActionOptions(
         code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
@@ -371,7 +353,7 @@ async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[ls
     return offered if ls.can_resolve else [await _resolve(ls, one) for one in offered]
 
 
-@feature(lsp.CODE_ACTION_RESOLVE)
+@server.feature(lsp.CODE_ACTION_RESOLVE)
 async def _resolve(ls: NoteServer, action: lsp.CodeAction) -> lsp.CodeAction:
     """Work out what a chosen action changes."""
     if action.edit is None:
@@ -383,7 +365,7 @@ async def _resolve(ls: NoteServer, action: lsp.CodeAction) -> lsp.CodeAction:
 
 def serve(vault: str | None, home: str | None) -> int:
     """Serve one editor until it ends; return the exit code."""
-    server = make_server(vault, home)
+    server.notes = Workspace(vault, home, _say)
     # What cannot be read is reported in a sentence, without a traceback.
     logging.getLogger("pygls.server").addFilter(lambda record: not record.exc_info)
     # The server closes its output when it ends, and nothing else may ever write to it.
