@@ -1,24 +1,35 @@
-"""Look at notes as they are in an editor, saved or not."""
+"""Look at notes as they are in an editor, saved or not, and find what is to be fixed by the rules of `lint`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+import posixpath
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from memory_kb.editing.draft_check import DraftCheck
-from memory_kb.index.editor_catalog import Catalog, FoundHeading, find_headings, make_catalog
-from memory_kb.index.link_names import KeptTargets
-from memory_kb.index.note_findings import Remark
+from memory_kb.credentials import describe_secret, locate_secrets
+from memory_kb.errors import MemoryKBError
+from memory_kb.index.doctor import is_file
+from memory_kb.index.editor_catalog import Catalog, FoundHeading, find_headings, make_catalog, make_part, read_unsaved
+from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, say_rival
+from memory_kb.index.note_findings import Remark, find_claim, find_line, line_span, say_dead, say_double
+from memory_kb.learning.citations import assess, complain
+from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
+from memory_kb.learning.render_entry import Draft
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import read_fields
+from memory_kb.markdown.links import TextLink, find_links, find_pictures
+from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
-from memory_kb.text import encode
-from memory_kb.vault import Vault
+from memory_kb.store.project_files import project_files
+from memory_kb.text import count_tokens, encode, short_id, shorten
+from memory_kb.vault import Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.model import Entry, Memory, Span
     from memory_kb.store.writer import Writer
-
 
 #: Texts that are in an editor and perhaps nowhere else, by their paths in output.
 Drafts = Mapping[str, str]
@@ -31,12 +42,8 @@ class Examination:
         self._vault = vault
         self._index = index
         self._writer = writer
-
-    _catalog: Catalog | None = None
-
-    @cached_property
-    def _targets(self) -> KeptTargets:
-        return KeptTargets()
+        self._catalog: Catalog | None = None
+        self._targets = KeptTargets()
 
     def catalog(self) -> Catalog:
         """Return all entries with their names and links, as they are now in the files."""
@@ -57,8 +64,138 @@ class Examination:
 
         The rules are those of `lint`, and that nothing is said twice. Other notes count as they are saved.
         """
-        return tuple(DraftCheck(self._vault, self._index, self._writer, path, text).find_remarks())
+        return tuple(_DraftCheck(self._vault, self._index, self._writer, path, text).find_remarks())
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
         """Return a note as it is in an editor; as it is saved where no editor has it."""
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
+
+
+class _DraftCheck:
+    """Checks a note that may not be saved yet against the rest of the vault, whose notes count as they are saved."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, path: str, text: str) -> None:
+        self._vault, self._index, self._writer, self._path, self._text = vault, index, writer, path, text
+        self._is_memory = vault.memory is not None
+        self._memories = read_unsaved(path, text, is_memory=self._is_memory)
+        self._document = parse_document(text, path, default_status(path, is_memory=self._is_memory))
+        self._own_names = {name.casefold() for one in self._memories for name in (one.id, one.title)}
+        self._attachments = Attachments(vault)
+        wanted = {(path, target) for one in self._memories for target in find_targets(one.text)}
+        wanted |= {(path, link.to) for one in self._memories for link in one.links}
+        ids = {memory.id for memory in self._memories}
+        # All entries of a large vault would fill the memory of the page.
+        self._catalog = index.read(lambda index: make_part(index, wanted, ids))
+
+    def find_remarks(self) -> Iterator[Remark]:
+        """Yield what is to be fixed, each at its place."""
+        complained: set[str] = set()
+        for entry, memory in zip(self._document.entries, self._memories, strict=False):
+            for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():
+                complained.add(one.message)
+                yield self._remark(entry, f"\n{one.field}:", "field", one.message, one.field)
+            yield from self._check_links(entry)
+            yield from self._check_secrets(entry)
+            if entry.has_own_id:
+                for place in self._find_others(memory)[:1]:
+                    said = say_double(entry.id, place)
+                    yield self._remark(entry, "\nid:", "id", said, entry.id)
+            if memory.is_live and memory.is_ours:
+                yield from self._check_text(entry, memory)
+        yield from (
+            Remark(line_span(self._text, problem.line), "block", "error", problem.message)
+            for problem in self._document.problems
+            if problem.message not in complained
+        )
+
+    def _remark(self, entry: Entry, words: str, code: str, message: str, about: str) -> Remark:
+        """Return a warning at the line of an entry's frontmatter that has some words."""
+        return Remark(line_span(self._text, find_line(self._text, entry, words)), code, "warning", message, about)
+
+    def _check_links(self, entry: Entry) -> Iterator[Remark]:
+        listed = entry.metadata.get("links")
+        for link in listed if isinstance(listed, list) else ():
+            to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
+            if to is not None and not self._leads(to):
+                said = say_dead(f"{link.get('relation') or 'related_to'} link", to)
+                yield self._remark(entry, to, "link", said, to)
+        for name, place in find_pictures(self._text, entry.body.start, entry.body.end):
+            if not self._has_file(name):
+                yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
+        for found in find_links(self._text, entry.body.start, entry.body.end, with_own=True):
+            if not found.is_attachment:
+                yield from self._check_link(found)
+
+    def _check_link(self, link: TextLink) -> Iterator[Remark]:
+        """Yield that a link leads nowhere, may mean several notes, or names a part that its note lacks."""
+        target = link.target
+        found = self._catalog.resolve(target, self._path) if target else None
+        if not target:
+            if link.is_wikilink and find_anchor(self._text, link.anchor) is None:
+                yield Remark(link.whole, "link", "hint", say_missing("", link.anchor, link.kind))
+        elif found is None:
+            if target.strip().casefold() in self._own_names:
+                return
+            if link.is_wikilink or not is_file(self._vault, self._path, target):
+                weight = "warning" if self._is_memory or not link.is_wikilink else "hint"
+                yield Remark(link.whole, "link", weight, say_dead(link.kind, target), target)
+        elif rival := find_rival(self._catalog.stems, target, self._path, found):
+            yield Remark(link.whole, "link", "warning", say_rival(target, found, rival), target)
+        elif link.anchor and (text := self._read(found.path)) is not None and find_anchor(text, link.anchor) is None:
+            yield Remark(link.whole, "link", "hint", say_missing(target, link.anchor, link.kind), target)
+
+    def _leads(self, name: str) -> bool:
+        return name.strip().casefold() in self._own_names or self._catalog.resolve(name, self._path) is not None
+
+    def _has_file(self, name: str) -> bool:
+        is_there = any(is_file(self._vault, source, name) for source in (self._path, ""))
+        return is_there or bool(self._attachments.named(posixpath.basename(name)))
+
+    def _read(self, path: str) -> str | None:
+        if path == self._path:
+            return self._text
+        try:
+            return self._writer.read(path).text
+        except (MemoryKBError, OSError):
+            return None
+
+    def _check_secrets(self, entry: Entry) -> Iterator[Remark]:
+        """Yield the lines of an entry that hold what looks like a credential."""
+        before = self._text.count("\n", 0, entry.span.start)
+        secrets = locate_secrets(self._text[entry.span.start : entry.span.end])
+        for found in {one.line: one for one in reversed(list(secrets))}.values():
+            yield Remark(line_span(self._text, before + found.line), "secret", "error", describe_secret(found))
+
+    def _find_others(self, memory: Memory) -> list[str]:
+        """Return where other entries of the same scope have an entry's id: in other files, else in its own."""
+        there = [
+            f"{one.path}:{one.line}"
+            for one in self._catalog.ids.get(memory.id, ())
+            if one.path != self._path and place_of_path(one.path, is_memory=self._is_memory)[:3] == memory.place[:3]
+        ]
+        is_twice = sum((one.id, one.place) == (memory.id, memory.place) for one in self._memories) > 1
+        return there or ([f"{self._path}:{memory.line}"] if is_twice else [])
+
+    def _check_text(self, entry: Entry, memory: Memory) -> Iterator[Remark]:
+        head, draft = self._head_span(entry), Draft(memory.text, memory.kind)
+        if memory.text.strip() and (
+            twin := self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
+        ):
+            said = "the same was forgotten before:" if twin.status in FORGOTTEN else "says the same as"
+            there = f"{short_id(twin.id)} ({shorten(twin.title, 60)}), {twin.path}:{twin.line}"
+            yield Remark(head, "twin", "warning", f"{said} {there}", twin.id)
+        most = self._vault.settings.context.rule_tokens
+        if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > most:
+            message = f"{tokens:,} tokens; context.rule_tokens allows {most:,} for all rules, so that `context` never shows it"
+            yield Remark(head, "budget", "warning", message)
+        if not memory.metadata.keys().isdisjoint(("cites", "valid_until")):
+            verdict = assess(memory, project_files(self._vault, 5.0), self._vault.today())
+            for message in complain(memory, verdict):
+                place = line_span(self._text, find_claim(self._text, entry, message))
+                yield Remark(place, "claim", "warning", message)
+
+    def _head_span(self, entry: Entry) -> Span:
+        """Return the first line of an entry's text, or of the entry."""
+        start = entry.body.end - len(self._text[entry.body.start : entry.body.end].lstrip())
+        line = self._text.count("\n", 0, start) + 1 if start < entry.body.end else entry.line
+        return line_span(self._text, line)
