@@ -5,10 +5,14 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
 
 from memory_kb.markdown.links import WIKILINK, find_tags, find_wikilinks
 from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, normal_heading
@@ -16,12 +20,10 @@ from memory_kb.model import Span
 from memory_kb.web.formulas import add_formulas
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.renderer import RendererHTML
     from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.rules_inline import StateInline
-    from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
 
 _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
@@ -123,11 +125,11 @@ def find_contents(text: str) -> list[tuple[int, str, str]]:
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
     from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code})
+    options = {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_NoteRenderer)
     parser.enable(["table", "strikethrough"]).use(footnote_plugin).use(gfm_autolink_plugin)
     add_formulas(parser)
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
@@ -144,17 +146,6 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.push("places", _name_places)
     parser.core.ruler.push("embeds", _show_embeds)
     parser.core.ruler.push("passage", _mark_passage)
-    rules = (
-        ("link_open", _open_link),
-        ("image", _show_image),
-        ("attachment", _show_attachment),
-        ("embed", _show_embed),
-        ("softbreak", _end_line),
-        ("th_open", _align),
-        ("td_open", _align),
-    )
-    for name, rule in rules:
-        parser.add_render_rule(name, rule)
     return parser
 
 
@@ -199,8 +190,6 @@ def _mark_callouts(state: StateCore) -> None:
 
 def _paragraph(words: Token, content: str) -> list[Token]:
     """Return the tokens of a paragraph beside another; none for no text."""
-    from markdown_it.token import Token
-
     if not content:
         return []
     inline = Token("inline", "", 0, content=content, children=[], block=True, level=words.level, map=words.map)
@@ -385,23 +374,6 @@ def _show_embeds(state: StateCore) -> None:
     state.tokens = made
 
 
-def _show_embed(
-    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
-) -> str:
-    """Draw another note, or one part of it; what that one embeds is a link there."""
-    token = tokens[number]
-    path, text = env["place"].embedded[token.meta["target"]]
-    found = find_anchor(text, token.meta["anchor"]) if token.meta["anchor"] else Span(0, len(text))
-    link = renderer.renderInline(token.children or [], options, env)
-    if found is None:
-        return str(link)
-    part = find_section(text, found)
-    inside = _draw(text[part.start : part.end], LinkBase(path, keeps_lines=env["place"].keeps_lines)).replace(
-        ' id="', ' data-id="'
-    )
-    return f'<p class="from">{link}</p>{inside}'
-
-
 def _mark_passage(state: StateCore) -> None:
     """Mark the blocks of the lines that a search found; the first is the place that its link leads to."""
     passage, is_first = state.env["place"].passage, True
@@ -437,29 +409,6 @@ def _media(name: str) -> str:
     return TYPES.get(f"{dot}{ending.lower()}", "").partition("/")[0]
 
 
-def _open_link(
-    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
-) -> str:
-    token, place = tokens[number], env["place"]
-    target = token.meta.get("target")
-    if "address" in token.meta:
-        token.attrs = {"href": token.meta["address"], "class": "tag"}
-    elif target is not None:
-        if place.leads is not None and not place.leads(target):
-            folder, _, name = target.removesuffix(".md").strip("/").rpartition("/")
-            query = {"title": name} | ({"folder": folder} if folder else {})
-            token.attrs |= {
-                "href": f"/new?{urlencode(query)}",
-                "class": f"{token.attrs['class']} missing",
-                "title": "no note is called that yet: make it",
-            }
-    else:
-        token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | (
-            {"title": token.attrs["title"]} if "title" in token.attrs else {}
-        )
-    return str(renderer.renderToken(tokens, number, options, env))
-
-
 def _attributes(address: str, path: str) -> dict[str, str | int | float]:
     """Return the attributes of a link as written in a note: elsewhere, or to a note beside it.
 
@@ -479,19 +428,6 @@ def _attributes(address: str, path: str) -> dict[str, str | int | float]:
     return {"href": f"/{'entry' if 'id' in query else 'go'}?{urlencode(query)}{_fragment(unquote(parts.fragment))}"}
 
 
-def _show_image(
-    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
-) -> str:
-    token = tokens[number]
-    address, shown = str(token.attrs.get("src", "")), renderer.renderInlineAsText(token.children, options, env)
-    label = escape(f"picture: {shown or address}")
-    if urlsplit(address).scheme in ("http", "https"):
-        return f'<a href="{escape(address)}" rel="noopener noreferrer" class="away">{label}</a>'
-    if not urlsplit(address).scheme and _media(urlsplit(address).path) == "image":
-        return _picture(unquote(urlsplit(address).path), env["place"].path, shown, "")
-    return f'<span class="picture">{label}</span>'
-
-
 def _picture(name: str, path: str, shown: str, size: str) -> str:
     """Return the HTML of a picture of the vault, as wide and high as it says."""
     width, _, height = size.partition("x")
@@ -500,36 +436,76 @@ def _picture(name: str, path: str, shown: str, size: str) -> str:
     return f'<img src="{source}" alt="{escape(shown or name)}"{sizes} loading="lazy">'
 
 
-def _show_attachment(
-    _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, env: MutableMapping[str, Any]
-) -> str:
-    meta, label = tokens[number].meta, escape(tokens[number].content)
-    target, path = meta["target"], env["place"].path
-    kind = _media(target)
-    if kind == "image":
-        return _picture(target, path, meta["shown"], meta["size"])
-    address = escape(_attachment_address(target, path))
-    if kind in ("audio", "video"):
-        return f'<{kind} controls preload="metadata" src="{address}" title="{label}"></{kind}>'
-    return f'<a class="picture" href="{address}">{label}</a>'
-
-
 def _attachment_address(name: str, path: str) -> str:
     return f"/attachment?{urlencode({'name': name} | _origin(path))}"
 
 
-def _end_line(
-    _renderer: RendererHTML, _tokens: Sequence[Token], _number: int, _options: Any, env: MutableMapping[str, Any]
-) -> str:
-    return "<br>\n" if env["place"].keeps_lines else "\n"
+class _NoteRenderer(RendererHTML):
+    """Draws the tokens of a note that are not drawn as in other Markdown; each method draws those of its name."""
 
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token, place = tokens[idx], env["place"]
+        target = token.meta.get("target")
+        if "address" in token.meta:
+            token.attrs = {"href": token.meta["address"], "class": "tag"}
+        elif target is not None:
+            if place.leads is not None and not place.leads(target):
+                folder, _, name = target.removesuffix(".md").strip("/").rpartition("/")
+                query = {"title": name} | ({"folder": folder} if folder else {})
+                token.attrs |= {
+                    "href": f"/new?{urlencode(query)}",
+                    "class": f"{token.attrs['class']} missing",
+                    "title": "no note is called that yet: make it",
+                }
+        else:
+            token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | (
+                {"title": token.attrs["title"]} if "title" in token.attrs else {}
+            )
+        return self.renderToken(tokens, idx, options, env)
 
-def _align(
-    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
-) -> str:
-    """Draw a cell of a table with a class in the place of a style, which the page's policy refuses."""
-    token = tokens[number]
-    style = str(token.attrs.pop("style", ""))
-    if style:
-        token.attrs["class"] = f"align-{style.rpartition(':')[2]}"
-    return str(renderer.renderToken(tokens, number, options, env))
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        address, shown = str(token.attrs.get("src", "")), self.renderInlineAsText(token.children, options, env)
+        label = escape(f"picture: {shown or address}")
+        if urlsplit(address).scheme in ("http", "https"):
+            return f'<a href="{escape(address)}" rel="noopener noreferrer" class="away">{label}</a>'
+        if not urlsplit(address).scheme and _media(urlsplit(address).path) == "image":
+            return _picture(unquote(urlsplit(address).path), env["place"].path, shown, "")
+        return f'<span class="picture">{label}</span>'
+
+    def attachment(self, tokens: Sequence[Token], idx: int, _: OptionsDict, env: EnvType) -> str:
+        meta, label = tokens[idx].meta, escape(tokens[idx].content)
+        target, path = meta["target"], env["place"].path
+        kind = _media(target)
+        if kind == "image":
+            return _picture(target, path, meta["shown"], meta["size"])
+        address = escape(_attachment_address(target, path))
+        if kind in ("audio", "video"):
+            return f'<{kind} controls preload="metadata" src="{address}" title="{label}"></{kind}>'
+        return f'<a class="picture" href="{address}">{label}</a>'
+
+    def embed(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Draw another note, or one part of it; what that one embeds is a link there."""
+        token = tokens[idx]
+        path, text = env["place"].embedded[token.meta["target"]]
+        found = find_anchor(text, token.meta["anchor"]) if token.meta["anchor"] else Span(0, len(text))
+        link = self.renderInline(token.children or [], options, env)
+        if found is None:
+            return link
+        part = find_section(text, found)
+        inside = _draw(text[part.start : part.end], LinkBase(path, keeps_lines=env["place"].keeps_lines))
+        without_ids = inside.replace(' id="', ' data-id="')
+        return f'<p class="from">{link}</p>{without_ids}'
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002 - the parser passes them
+        return "<br>\n" if env["place"].keeps_lines else "\n"
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Draw a cell of a table with a class in the place of a style, which the page's policy refuses."""
+        token = tokens[idx]
+        style = str(token.attrs.pop("style", ""))
+        if style:
+            token.attrs["class"] = f"align-{style.rpartition(':')[2]}"
+        return self.renderToken(tokens, idx, options, env)
+
+    th_open = td_open
