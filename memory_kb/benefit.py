@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.context.briefs import Claims
 from memory_kb.context.framing import Given
 from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
@@ -59,6 +60,8 @@ CURATED = (
 _RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
 _NOTE_BYTES = 200_000
 _LINK = "120000"
+#: No citation is judged: the code as it was then is not at hand.
+_UNJUDGED = Claims(lambda _: ClaimState(None))
 
 
 class PastNotes(NamedTuple):
@@ -182,7 +185,7 @@ class LearningVault(Giver):
     def start(self, notes: PastNotes) -> Given:
         self._lay_notes(notes.files)
         material = self.kb.index.read(lambda index: read_start(index, self._now.date()))
-        return build_start(material, (), self._now.date(), _assess)
+        return build_start(material, (), self._now.date(), _UNJUDGED)
 
     def _lay_notes(self, files: Mapping[str, bytes]) -> None:
         """Put the notes of a moment beside those that were learned."""
@@ -202,7 +205,7 @@ class LearningVault(Giver):
         vault_index, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
         return vault_index.read(
             lambda index: build_prompt_context(
-                look_up(index, vault_index, task, floor, today).find(), shown, today, _assess
+                look_up(index, vault_index, task, floor, today).find(), shown, today, _UNJUDGED
             )
         )
 
@@ -219,11 +222,6 @@ class LearningVault(Giver):
         self.problems += [
             f"{session.session}: {step.name}: {step.message}" for step in done.steps if step.outcome == "failed"
         ]
-
-
-def _assess(_: object) -> ClaimState:
-    """Judge no citation: the code as it was then is not at hand."""
-    return ClaimState(None)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from memory_kb.context.framing import as_line
-from memory_kb.context.layers import order_baseline
+from memory_kb.context.sections import order_baseline
 from memory_kb.learning.confidence import MATURITIES
 from memory_kb.learning.playbook import PlaybookRule, active_rules, make_rule, rule_text
 from memory_kb.model import Memory

@@ -30,6 +30,7 @@ from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
+    from memory_kb.context.briefs import Claims
     from memory_kb.context.framing import Given
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
@@ -238,7 +239,7 @@ class Hooks:
         if goes_on and shown:
             material = material._replace(proposals=0)
         fitting = [one for one in found if one.id not in shown]
-        given = build_start(material, fitting, today, self._assess, agent.most_chars)
+        given = build_start(material, fitting, today, self._claims(), agent.most_chars)
         return self._give("context" if goes_on else START, given, call, agent, task)
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
@@ -250,8 +251,9 @@ class Hooks:
             return ""
         index, floor, today = self._index(), self._vault.settings.context.floor, self._vault.today()
         shown = self._shown_in(call.session)
+        claims = self._claims()
         given = index.read(
-            lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, self._assess)
+            lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, claims)
         )
         return self._give("context", given, call, agent, task)
 
@@ -292,7 +294,7 @@ class Hooks:
         naming = self._index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
-        given = build_file_context(naming, self._shown_in(call.session), self._vault.today(), self._assess)
+        given = build_file_context(naming, self._shown_in(call.session), self._vault.today(), self._claims())
         return self._give("context", given, call, agent, file)
 
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
@@ -323,6 +325,11 @@ class Hooks:
                 Retrieval(time_now, verb, given.ids, query, session, agent.name, injected=True)
             )
         return given.text
+
+    def _claims(self) -> Claims:
+        from memory_kb.context.briefs import Claims
+
+        return Claims(self._assess)
 
     def _assess(self, memory: Memory) -> ClaimState:
         from memory_kb.learning.citations import assess

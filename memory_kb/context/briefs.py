@@ -3,7 +3,8 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,13 +16,63 @@ from memory_kb.text import count_tokens, short_id
 
 if TYPE_CHECKING:
     from memory_kb.learning.citations import ClaimState
-
-Assess = Callable[[Memory], "ClaimState"]
+    from memory_kb.providers.base import TokenCounter
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
 _SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
 _DAYS_A_USE = 30
+#: Characters of the remark on what an entry cites.
+_MARK_LENGTH = 300
+
+
+class Claims:
+    """What the entries of one context cite, and until when they hold; each is judged once, and only when it may be shown.
+
+    Attributes:
+        marks: what is beside some entries in the text, by their ids.
+        stale: the entries that cite what has changed since.
+    """
+
+    def __init__(self, assess: Callable[[Memory], "ClaimState"]) -> None:
+        self._assess = assess
+        self._kept: dict[tuple[str, str], bool] = {}
+        self._withheld: Counter[str | None] = Counter()
+        self.marks: dict[str, str] = {}
+        self.stale: set[str] = set()
+
+    def is_kept(self, memory: Memory) -> bool:
+        """Return whether an entry may be given; where what it cites has changed, note that."""
+        if not memory.has_claim:
+            return True
+        key = memory.path, memory.id
+        if key not in self._kept:
+            self._kept[key] = self._judge(memory)
+        return self._kept[key]
+
+    def _judge(self, memory: Memory) -> bool:
+        from memory_kb.learning.citations import say_mark
+
+        state = self._assess(memory)
+        if mark := as_line(say_mark(state), _MARK_LENGTH):
+            self.marks[memory.id] = mark
+        if state.is_stale:
+            self.stale.add(memory.id)
+        # What always holds is withheld by its own word alone.
+        is_always = memory.place.learning_type == "institutional"
+        is_withheld = state.is_void and not (is_always and state.verdict != "over")
+        self._withheld[state.verdict] += is_withheld
+        return not is_withheld
+
+    def say_withheld(self) -> Iterator[str]:
+        """Yield how many entries are withheld, and how to see them."""
+        reasons = {
+            "gone": "what they cite is gone (`memory-kb verify`)",
+            "over": "past their valid_until (`memory-kb lint`)",
+        }
+        for verdict, reason in reasons.items():
+            if count := self._withheld[verdict]:
+                yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
 
 
 class Brief(NamedTuple):
@@ -37,11 +88,11 @@ class Brief(NamedTuple):
         return Given(frame("\n".join(self.lines)), self.ids) if self.ids else Given()
 
 
-def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "", limit: int = _LONGEST) -> str:
+def write_brief(memory: Memory, today: date, passage: str | None = None, limit: int = _LONGEST) -> str:
     """Return an entry as one line of a list: its kind, what it says in three sentences, its id.
 
-    `passage` is the part of a long entry that fits the task, None for its beginning; `mark` what is to be said of it,
-    such as that a cited file has changed; `limit` the most characters that it says.
+    `passage` is the part of a long entry that fits the task, None for its beginning; `limit` the most characters that it
+    says.
 
     Example:
         >>> from memory_kb.model import Location
@@ -59,7 +110,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         evidence = read_evidence(memory)
         said = format_rule(memory.kind, said, evidence.maturity, evidence.decayed(today))
     kind = "" if memory.kind == "pitfall" else f"[{memory.kind}] "
-    return f"- {kind}{said} ({name}){' ' if mark else ''}{mark}"
+    return f"- {kind}{said} ({name})"
 
 
 def _say(memory: Memory, passage: str | None) -> str:
@@ -98,15 +149,15 @@ def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
 def fill(
     memories: Iterable[Memory],
     budget: int,
-    today: date,
-    assess: Assess,
+    claims: Claims,
+    write: Callable[[Memory], str],
     *,
     most: int = 1_000,
-    passages: Mapping[str, str] | None = None,
+    count: "TokenCounter" = count_tokens,
 ) -> Brief:
     """Write entries in their order while there is room, so many at most; what fits no more is counted.
 
-    An entry whose ground is gone is passed over; only those that could be shown are judged.
+    An entry whose ground is gone is passed over; `write` returns the line of another.
     """
     lines: dict[str, str] = {}
     tokens = left_out = 0
@@ -116,11 +167,11 @@ def fill(
         if tokens >= budget:
             left_out += 1
             continue
-        state = assess(memory) if memory.has_claim else None
-        if state and state.is_void:
+        if not claims.is_kept(memory):
             continue
-        line = write_brief(memory, today, (passages or {}).get(memory.id), _say_mark(state) if state else "")
-        cost = count_tokens(f"{line}\n")
+        mark = "" if memory.is_unverified else claims.marks.get(memory.id, "")
+        line = f"{write(memory)} {mark}".rstrip()
+        cost = count(f"{line}\n")
         if tokens + cost > budget:
             left_out += 1
             continue
@@ -129,9 +180,3 @@ def fill(
         if len(lines) == most:
             break
     return Brief(tuple(lines.values()), tuple(lines), tokens, left_out)
-
-
-def _say_mark(state: "ClaimState") -> str:
-    from memory_kb.learning.citations import say_mark
-
-    return as_line(say_mark(state), 200)

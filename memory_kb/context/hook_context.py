@@ -14,7 +14,7 @@ from memory_kb.text import has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
 if TYPE_CHECKING:
-    from memory_kb.context.briefs import Assess
+    from memory_kb.context.briefs import Claims
     from memory_kb.context.framing import Given
     from memory_kb.context.rare_words import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
@@ -113,9 +113,9 @@ def explain_silence(
     return Absence("found", f"{words}, and comes at rank {rank}", rank)
 
 
-def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, assess: Assess) -> Given:
+def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
-    from memory_kb.context.briefs import fill
+    from memory_kb.context.briefs import fill, write_brief
     from memory_kb.context.framing import frame
 
     passages: dict[str, str] = {}
@@ -126,8 +126,11 @@ def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], toda
                 passages[memory.id] = passage
                 yield memory
 
+    def write(memory: Memory) -> str:
+        return write_brief(memory, today, passages[memory.id])
+
     budget = _PROMPT_TOKENS - len(frame("")) // 4 - 1
-    return fill(take(), budget, today, assess, most=_MOST_ENTRIES, passages=passages).framed()
+    return fill(take(), budget, claims, write, most=_MOST_ENTRIES).framed()
 
 
 def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
@@ -142,12 +145,15 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     return list(filter(may_be_given_unasked, found))
 
 
-def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, assess: Assess) -> Given:
+def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write the entries that name a file and were not shown yet, the most used first."""
-    from memory_kb.context.briefs import fill, order_by_use
+    from memory_kb.context.briefs import fill, order_by_use, write_brief
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
-    return fill(order_by_use(fresh, today), _FILE_TOKENS, today, assess, most=_MOST_ENTRIES).framed()
+    brief = fill(
+        order_by_use(fresh, today), _FILE_TOKENS, claims, lambda one: write_brief(one, today), most=_MOST_ENTRIES
+    )
+    return brief.framed()
 
 
 def _cites(memory: Memory, file: str) -> bool:

@@ -1,14 +1,17 @@
-"""The sections of a context: what each says of the entries gathered for it, within its budget."""
+"""The sections of a context: what each says of the entries gathered for it, within its budget.
+
+The first after `institutional.md` has entries in four layers: what always holds, what fits the task, procedures, links.
+"""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import as_block, as_line, flatten, frame, tame
-from memory_kb.context.layers import Layers
-from memory_kb.learning.confidence import read_evidence
+from memory_kb.context.briefs import Claims, fill, write_brief
+from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
+from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
     RULE_PARTS,
@@ -18,7 +21,9 @@ from memory_kb.learning.playbook import (
     rule_text,
     select_rules,
 )
-from memory_kb.model import Hit, Memory
+from memory_kb.markdown.lists_and_fences import find_items
+from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Memory, Span
+from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
@@ -66,6 +71,14 @@ _MAX_HOST = 1_200
 _PROXY = "## How People Decided in Similar Tasks"
 
 
+_BASELINE_PRIORITIES = frozenset({"critical", "high"})
+#: Entries below this are not in the layers.
+_MIN_ACTIVATION = 0.3
+#: The characters of a line of the layers; an entry that is longer is in it by its title.
+_SHORT = 200
+_MOST_PROCEDURES, _STEPS_SHOWN = 3, 3
+
+
 class ContextSection(NamedTuple):
     """One part of a context: its text, whose it is, and what it costs."""
 
@@ -111,12 +124,37 @@ class Context(NamedTuple):
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
+class Layers:
+    """Lines of entries under headings, within a budget of tokens, and the entries that have one."""
+
+    def __init__(self, budget: int, claims: Claims, count: "TokenCounter") -> None:
+        self._left, self._claims, self._count = budget, claims, count
+        self._blocks: list[str] = []
+        self.shown: list[Memory] = []
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n\n".join(self._blocks)
+
+    def add(self, head: str, memories: Iterable[Memory], write: Callable[[Memory], str]) -> list[Memory]:
+        """Add entries, and return those that fit; what does not is passed over."""
+        waiting, cost = dict[str, Memory](), self._count(f"{head}\n\n")
+        for one in memories:
+            waiting.setdefault(one.id, one)
+        brief = fill(waiting.values(), self._left - cost, self._claims, write, count=self._count)
+        fitting = [waiting[entry_id] for entry_id in brief.ids]
+        if fitting:
+            self._left -= cost + brief.tokens
+            self._blocks.append("\n".join(filter(None, (head, *brief.lines))))
+            self.shown += fitting
+        return fitting
+
+
 class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
-    Attributes:
-        marks: what is beside some entries in the text, by their ids.
-        host: what an agent remembers by itself, and does not give its model by itself.
+    `host` is what an agent remembers by itself, and does not give its model by itself.
     """
 
     def __init__(
@@ -125,29 +163,29 @@ class ContextBuilder:
         labels: Sequence[str],
         today: date,
         settings: "ContextSettings",
-        marks: Mapping[str, str],
+        claims: Claims,
         host: Sequence[Hit] = (),
         count: "TokenCounter" = count_tokens,
     ) -> None:
         self.material, self.labels, self.today, self.settings = material, labels, today, settings
-        self.marks, self.host, self.count = marks, host, count
+        self.claims, self.host, self.count = claims, host, count
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""
         material, settings = self.material, self.settings
         rules = self._choose_rules()
         rule_ids = tuple(rule.id for rule in (*rules.rules, *rules.anti_patterns))
-        institutional = show_institutional(material.institutional, self.marks)
+        institutional = show_institutional(material.institutional, self.claims.marks)
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
-        skills = [one.memory for one in material.skills]
-        layers = Layers(settings.layer_tokens, self.today, self.marks, self.count)
-        layers.fill(material.baseline, fitting, skills, material.look_up)
-        taken |= set(layers.ids)
+        layers = Layers(settings.layer_tokens, self.claims, self.count)
+        is_whole = self._fill_layers(layers, fitting)
+        layer_ids = tuple(one.id for one in layers.shown)
+        taken |= set(layer_ids)
         proxies = (one for one in material.proxy if one.memory.id not in taken)
         parts = (
             institutional,
-            ContextSection("activation", layers.text, layers.ids),
+            ContextSection("activation", layers.text, layer_ids),
             ContextSection("guidelines", rules.text, rule_ids),
             self._list("learnings", _HISTORY, _weigh(material.found, taken), _MOST_LEARNINGS, settings.max_chars),
             self._list("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
@@ -157,20 +195,44 @@ class ContextBuilder:
         text = frame("\n\n".join(section.text for section in sections)) if sections else ""
         shown = _shown_memories(material, sections)
         patterns = [one for one in shown if one.kind not in ("skill", "episode") and not one.is_unverified]
-        shown_skills = {one.id: one for one in (*layers.procedures, *shown) if one.kind == "skill"}
         return Context(
             text=text,
             sections=sections,
             relevant_patterns=tuple(summarize(one) for one in patterns if one.kind != "pitfall"),
             avoid_these=tuple(summarize(one) for one in patterns if one.kind == "pitfall"),
-            applicable_skills=tuple(map(summarize, shown_skills.values())),
+            applicable_skills=tuple(summarize(one) for one in shown if one.kind == "skill"),
             rules=rules,
             tokens=self.count(text),
-            oversize=tuple(_complain(sections, layers, settings)),
+            oversize=tuple(_complain(sections, settings, is_whole=is_whole)),
         )
 
+    def _fill_layers(self, layers: Layers, fitting: Sequence[Memory]) -> bool:
+        """Add what always holds, what fits the task, procedures and links; return whether all of the first fits.
+
+        Links are followed from what fits the task: what always holds links to everything.
+        """
+        material, today = self.material, self.today
+
+        def write(memory: Memory) -> str:
+            return write_brief(memory, today, _title_of_long(memory), _SHORT)
+
+        high = order_baseline(material.baseline, today)
+        always = {one.id for one in high}
+        # Those too long for a line are left to the retrieved learnings, which show them in full.
+        known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
+        short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
+        present = [(score, one) for one in short if (score := _activation(one, today)) > _MIN_ACTIVATION]
+        present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
+        core = layers.add("## Core Memory" if high else "", (*high, *(one for _, one in present)), write)
+        contextual = [one for one in core if one.id not in always]
+        proven = sorted((one.memory for one in material.skills), key=lambda one: one.count("success_count") == 0)
+        procedures = layers.add("## Learned Procedures", proven[:_MOST_PROCEDURES], _show_procedure)
+        taken = {one.id for one in layers.shown}
+        layers.add("## Linked", _neighbours([*contextual, *procedures], taken, material.look_up), write)
+        return always <= taken
+
     def _choose_rules(self) -> Selection:
-        settings, marks = self.settings, self.marks
+        settings, marks = self.settings, self.claims.marks
         tamed = [rule._replace(text=tame(rule.text), title=tame(rule.title)) for rule in self.material.rules]
         marked = [one._replace(text=f"{rule_text(one)} {marks[one.id]}") if one.id in marks else one for one in tamed]
         chosen = select_rules(
@@ -215,12 +277,56 @@ class ContextBuilder:
 
     def _show_item(self, one: "FittingEntry", passage: str) -> str:
         memory, said = one.memory, as_block(passage)
-        lines = [self.marks[memory.id]] if memory.id in self.marks else []
+        lines = [self.claims.marks[memory.id]] if memory.id in self.claims.marks else []
         if memory.is_unverified:
             lines, said = [*lines, _UNVERIFIED], _quote(said)
         sure = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
         source, named = as_line(one.hit.path.rpartition("/")[2], 100), as_line(short_id(memory.id), 80)
         return "\n".join((f"### {source} ({named}, {memory.kind}{sure})", *lines, said))
+
+
+def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return the policies, architecture and preferences of high priority, the weightiest first."""
+    high = (one for one in memories if one.kind in BASELINE_KINDS and _priority_of(one) in _BASELINE_PRIORITIES)
+    holding = [one for one in high if _is_in_force(one) and not one.is_unverified]
+    return sorted(holding, key=lambda one: (-PRIORITIES[_priority_of(one)], -_activation(one, today), one.path, one.id))
+
+
+def _priority_of(memory: Memory) -> str:
+    """Return an entry's priority, or that of its kind."""
+    return memory.priority or KINDS[memory.kind].priority
+
+
+def _activation(memory: Memory, today: date) -> float:
+    seen = None if memory.is_evergreen else memory.seen
+    return activation_score(memory.kind, memory.reinforcement_count, seen, today)
+
+
+def _is_in_force(memory: Memory) -> bool:
+    return memory.is_live and not memory.is_superseded
+
+
+def _title_of_long(memory: Memory) -> str | None:
+    """Return the title of an entry that is too long for a line, unless that is the name of its file."""
+    is_short = len(" ".join(memory.text.split())) <= _SHORT
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    return None if is_short or memory.kind == "skill" or memory.title in ("", name) else memory.title
+
+
+def _show_procedure(memory: Memory) -> str:
+    name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
+    items = (item.text for item in find_items(memory.text, Span(0, len(memory.text))))
+    steps = [as_line(step, 80) for step in parse_skill(memory.text).steps or items]
+    shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
+    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
+
+
+def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:
+    """Return what the chosen entries link to, without what was replaced or is taken already."""
+    links = (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by"))
+    found = [look_up(to) for to in dict.fromkeys(link.to for link in links) if to not in taken]
+    in_force = (one for one in found if one and _is_in_force(one) and not one.is_unverified)
+    return [one for one in in_force if one.kind not in ("episode", "handoff", "ledger")]
 
 
 def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> ContextSection:
@@ -287,9 +393,9 @@ def summarize(memory: Memory) -> Summary:
     return Summary(memory.id, memory.kind, as_line(shorten(said, _SUMMARY), _SUMMARY))
 
 
-def _complain(sections: Iterable[ContextSection], layers: Layers, settings: "ContextSettings") -> Iterator[str]:
+def _complain(sections: Iterable[ContextSection], settings: "ContextSettings", *, is_whole: bool) -> Iterator[str]:
     for section in sections:
         if section.name == "institutional" and section.tokens > _LONG_INSTITUTIONAL:
             yield f"the institutional notes take {section.tokens:,} tokens of every context; shorten them to {_LONG_INSTITUTIONAL:,}"
-    if not layers.is_whole:
+    if not is_whole:
         yield f"not all policies fit into context.layer_tokens ({settings.layer_tokens}); shorten some or lower their priority"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.context.framing import as_line
+from memory_kb.context.briefs import Claims
 from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.citations import ClaimState, assess, say_mark
+from memory_kb.learning.citations import ClaimState, assess
 from memory_kb.model import Hit, Memory, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
@@ -26,52 +25,6 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
-
-#: Characters of the remark on what an entry cites.
-_MARK_LENGTH = 300
-
-
-class ClaimChecks:
-    """The states of the entries of one context that cite something or have a last day; each is assessed once."""
-
-    def __init__(self, assess: Callable[[Memory], ClaimState]) -> None:
-        self._assess = assess
-        self._kept: dict[tuple[str, str], bool] = {}
-        self._withheld: Counter[str | None] = Counter()
-        self.marks: dict[str, str] = {}
-        self.stale: set[str] = set()
-
-    def is_kept(self, memory: Memory) -> bool:
-        """Return whether an entry may be given; where what it cites has changed, note that."""
-        if not memory.has_claim:
-            return True
-        key = memory.path, memory.id
-        if key not in self._kept:
-            self._kept[key] = self._judge(memory)
-        return self._kept[key]
-
-    def _judge(self, memory: Memory) -> bool:
-        state = self._assess(memory)
-        if mark := as_line(say_mark(state), _MARK_LENGTH):
-            self.marks[memory.id] = mark
-        if state.is_stale:
-            self.stale.add(memory.id)
-        # What always holds is withheld by its own word alone.
-        is_always = memory.place.learning_type == "institutional"
-        is_withheld = state.is_void and not (is_always and state.verdict != "over")
-        self._withheld[state.verdict] += is_withheld
-        return not is_withheld
-
-    def say_withheld(self) -> Iterator[str]:
-        """Yield how many entries are withheld, and how to see them."""
-        reasons = {
-            "gone": "what they cite is gone (`memory-kb verify`)",
-            "over": "past their valid_until (`memory-kb lint`)",
-        }
-        for verdict, reason in reasons.items():
-            if count := self._withheld[verdict]:
-                yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
-
 
 #: What an agent remembers by itself: so many of its notes at most.
 _MOST_HOST = 3
@@ -122,22 +75,22 @@ class Contexts:
         place = make_place("project", job, task_id if job else None)
         wanted = ContextTask(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
         today, counter = self._vault.clock().date(), self._models.counter
-        checks = ClaimChecks(self._make_assessor(today))
+        claims = Claims(self._make_assessor(today))
         material, degraded = gather(
-            self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and checks.is_kept(one)
+            self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )
         settings, host = self._vault.settings.context, self._ask_host(wanted.task)
-        context = ContextBuilder(material, wanted.labels, today, settings, checks.marks, host, counter.count).build()
+        context = ContextBuilder(material, wanted.labels, today, settings, claims, host, counter.count).build()
         named = task_id or task
         log_shown(
             self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
         )
         unwritten = self._keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
-        notices = (*self._index.take_notices(), *degraded, *context.oversize, *checks.say_withheld())
+        notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
             degraded=(*notices, *uncounted, *unwritten),
-            stale=tuple(entry_id for entry_id in context.ids if entry_id in checks.stale),
+            stale=tuple(entry_id for entry_id in context.ids if entry_id in claims.stale),
         )
 
     def _locate(self, task: str, files: Sequence[str]) -> tuple[str, ...]:

@@ -5,11 +5,10 @@ from collections.abc import Collection, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
+from memory_kb.context.briefs import Brief, Claims, fill, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
-from memory_kb.context.layers import order_baseline
 from memory_kb.context.relevance import may_be_given_unasked
-from memory_kb.context.sections import show_institutional
+from memory_kb.context.sections import order_baseline, show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters, Memory
@@ -81,7 +80,7 @@ def build_start(
     material: StartMaterial,
     fitting: Sequence[Memory],
     today: date,
-    assess: Assess,
+    claims: Claims,
     max_chars: int | None = None,
 ) -> Given:
     """Write the start of a session: `institutional.md` first and whole, the rest within a budget.
@@ -89,18 +88,23 @@ def build_start(
     `fitting` is what has to do with the task at hand, best first. Of an agent that cuts what is longer than `max_chars`
     the model gets as much as it takes, and where the rest is.
     """
-    always = show_institutional([one for one in material.institutional if _is_in_time(one, assess)], {})
+
+    def write(memory: Memory) -> str:
+        return write_brief(memory, today)
+
+    in_time = [one for one in material.institutional if "valid_until" not in one.metadata or claims.is_kept(one)]
+    always = show_institutional(in_time, {})
     tail = _tail(material, today)
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
     budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(one.text) + 2 for one in tail)
     kept_free = _FITTING if fitting else 0
     rules_first = order_by_use(material.rules, today)
-    rules_cost = sum(count_tokens(write_brief(one, today)) + 1 for one in rules_first[:20])
-    core = fill(order_by_use(material.core, today), budget - min(_RULES, rules_cost) - kept_free, today, assess)
+    rules_cost = sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
+    core = fill(order_by_use(material.core, today), budget - min(_RULES, rules_cost) - kept_free, claims, write)
     budget -= core.tokens
-    rules = fill(rules_first, budget - kept_free, today, assess)
+    rules = fill(rules_first, budget - kept_free, claims, write)
     known = {*always.ids, *core.ids, *rules.ids}
-    fits = fill((one for one in fitting if one.id not in known), budget - rules.tokens, today, assess, most=3)
+    fits = fill((one for one in fitting if one.id not in known), budget - rules.tokens, claims, write, most=3)
     parts = [
         _under("## Core Memory", core),
         _under("## Rules in force", rules),
@@ -117,10 +121,6 @@ def build_start(
     text = "\n\n".join(filter(None, (head, rest)))
     ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for part in tail for one in part.ids))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
-
-
-def _is_in_time(memory: Memory, assess: Assess) -> bool:
-    return "valid_until" not in memory.metadata or assess(memory).verdict != "over"
 
 
 def _when(memory: Memory) -> tuple[str, str, str]:
