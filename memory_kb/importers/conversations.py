@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from memory_kb.sessions.transcripts import LineResult, from_person, notice, tool_result
+from memory_kb.sessions.transcripts import EventMaker, LineResult, object_of
 from memory_kb.store.events import Event, normal_time, text_of
 from memory_kb.text import as_text
 
@@ -79,23 +79,17 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 
 
 def _message(role: object, text: str, ts: str, origin: str) -> Iterator[Event]:
-    if role == "user":
-        for number, event in enumerate(from_person(text)):
-            yield event._replace(ts=ts, origin=f"{origin}.{number}" if number else origin)
-    elif not text.strip():
-        return
-    elif role == "assistant":
-        yield Event(type="message", role="assistant", content=text.strip(), ts=ts, origin=origin)
-    elif role == "tool":
-        yield tool_result(text, ok=None, ts=ts, origin=origin)
-    elif role == "system":
-        yield notice(text, ts=ts, origin=origin)
+    made = EventMaker()
+    if role in ("user", "assistant", "tool", "system"):
+        made.message(role, text.strip() if role == "assistant" else text)
+    for number, event in enumerate(made.take()):
+        yield event._replace(ts=ts, origin=f"{origin}.{number}" if number else origin)
 
 
 def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
     for node, message in _branch(record["mapping"], record.get("current_node")):
-        metadata, author = _mapping(message.get("metadata")), _mapping(message.get("author"))
-        text, role = _chatgpt_text(_mapping(message.get("content"))), author.get("role")
+        metadata, author = object_of(message.get("metadata")), object_of(message.get("author"))
+        text, role = _chatgpt_text(object_of(message.get("content"))), author.get("role")
         is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
         is_to_a_tool = role == "assistant" and message.get("recipient", "all") != "all"
         if text.strip() and not is_hidden and not is_to_a_tool:
@@ -124,10 +118,6 @@ def _chatgpt_text(content: Mapping[str, Any]) -> str:
     if content.get("content_type", "text") not in ("text", "multimodal_text") or not isinstance(parts, list):
         return ""
     return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _number(value: object) -> float:

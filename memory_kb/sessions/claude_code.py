@@ -8,14 +8,10 @@ from itertools import chain, islice
 from typing import Any
 
 from memory_kb.sessions.transcripts import (
-    Calls,
+    EventMaker,
     LineResult,
     Origins,
     RawLine,
-    error_notice,
-    from_person,
-    message,
-    notice,
     object_of,
     of_subagent,
     records_of,
@@ -29,6 +25,9 @@ AGENT = "claude-code"
 _HEAD = 200
 #: Attachments that carry text into the conversation.
 _HOOKS = ("hook_additional_context", "hook_success", "hook_system_message", "hook_blocking_error")
+#: The blocks of a message that are calls, and those that are what an agent thought.
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_THOUGHTS = ("thinking", "redacted_thinking")
 #: How a refused call ends where the person gave a reason.
 _REFUSAL = re.compile(
     r"The user doesn't want to (?:proceed with this tool use|take this action)\b.{0,400}?\bthe user said:\s*(\S.*)",
@@ -45,7 +44,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     head = list(islice(records, _HEAD))
     named = [one for _, one in head if isinstance(one, dict) and _session_of(one)]
     about: Mapping[str, Any] = next((one for one in named if "cwd" in one), named[0] if named else {})
-    session, ts, calls, origins = _session_of(about), normal_time(about.get("timestamp")), Calls(), Origins("cc")
+    session, ts, made, origins = _session_of(about), normal_time(about.get("timestamp")), EventMaker(), Origins("cc")
     begun = set[str | None]()
     for line, record in chain(head, records):
         if isinstance(record, LineResult):
@@ -54,7 +53,8 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         if (own := _session_of(record)) and own != session:
             session, about = own, record
         ts = normal_time(record.get("timestamp")) or ts
-        events = list(_read_record(record, calls))
+        _read_record(record, made)
+        events = made.take()
         if events and session not in begun:
             begun.add(session)
             places = {"cwd": about.get("cwd"), "branch": about.get("gitBranch"), "version": about.get("version")}
@@ -75,67 +75,72 @@ def _origin(record: Mapping[str, Any], line: bytes, origins: Origins) -> str:
     return f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else origins.name(line)
 
 
-def _read_record(record: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+def _read_record(record: Mapping[str, Any], made: EventMaker) -> None:
     kind = record.get("type")
     if kind in ("user", "assistant"):
-        yield from _read_message(record, str(kind), calls)
+        _read_message(record, str(kind), made)
     elif kind == "tool_use":
         call_id = record.get("tool_use_id", record.get("id"))
-        yield calls.call(record.get("tool_name"), record.get("tool_input"), call_id)
+        made.call(record.get("tool_name"), record.get("tool_input"), call_id)
     elif kind == "tool_result":
-        output = record.get("tool_output", record.get("content"))
-        made = calls.result(record.get("tool_use_id"), output, ok=record.get("is_error") is not True)
-        yield made._replace(tool=printable_line(text_of(record.get("tool_name"))) or made.tool)
+        output, ok = record.get("tool_output", record.get("content")), record.get("is_error") is not True
+        made.result(
+            record.get("tool_use_id"), output, ok=ok, tool=printable_line(text_of(record.get("tool_name"))) or None
+        )
     elif kind == "summary" and record.get("summary"):
-        yield notice(record["summary"], "summary")
+        made.notice(record["summary"], "summary")
     elif kind == "system" and record.get("content"):
-        yield notice(record["content"], printable_line(text_of(record.get("subtype") or "notice")))
+        made.notice(record["content"], printable_line(text_of(record.get("subtype") or "notice")))
     elif kind == "attachment":
-        yield from _read_attachment(object_of(record.get("attachment")))
+        _read_attachment(object_of(record.get("attachment")), made)
 
 
-def _read_message(record: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Event]:
+def _read_message(record: Mapping[str, Any], role: str, made: EventMaker) -> None:
     held = record.get("message")
     content = held.get("content") if isinstance(held, dict) else record.get("content", held)
     if record.get("isCompactSummary") is True:
-        yield notice(content, "summary")
+        made.notice(content, "summary")
     elif record.get("isMeta") is True:
-        yield notice(content)
+        made.notice(content)
     elif record.get("isApiErrorMessage") is True:
-        yield error_notice(content)
+        made.error(content)
     else:
         texts: list[object] = []
         for block in content if isinstance(content, list) else [content]:
-            special = list(_read_block(block, calls)) if isinstance(block, dict) else []
-            if special:
-                yield from message(role, texts)
-                yield from special
+            if isinstance(block, dict) and _is_special(block.get("type")):
+                made.message(role, texts)
+                _read_block(block, made)
                 texts = []
             elif block:
                 texts.append(block)
-        yield from message(role, texts)
+        made.message(role, texts)
 
 
-def _read_block(block: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+def _is_special(kind: object) -> bool:
+    """Return whether a block is a call, a result or a thought; others are text."""
+    return kind in (*_CALLS, *_THOUGHTS) or (isinstance(kind, str) and kind.endswith("tool_result"))
+
+
+def _read_block(block: Mapping[str, Any], made: EventMaker) -> None:
     kind = block.get("type")
-    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-        yield calls.call(block.get("name"), block.get("input"), block.get("id"))
-    elif isinstance(kind, str) and kind.endswith("tool_result"):
-        result = calls.result(block.get("tool_use_id"), block.get("content"), ok=block.get("is_error") is not True)
-        yield result
+    if kind in _CALLS:
+        made.call(block.get("name"), block.get("input"), block.get("id"))
+    elif kind in _THOUGHTS:
+        said = text_of(block.get("thinking") or "")
+        made.add(Event(type="event", event="thinking", role="assistant", content=said))
+    else:
+        result = made.result(block.get("tool_use_id"), block.get("content"), ok=block.get("is_error") is not True)
         # What the person said where they refused a call is in its result.
-        said = _REFUSAL.match(result.content or "") if result.ok is False and not result.injected else None
-        if said and not (result.tool or "").startswith("mcp__"):
-            yield from from_person(said[1])
-    elif kind in ("thinking", "redacted_thinking"):
-        yield Event(type="event", event="thinking", role="assistant", content=text_of(block.get("thinking") or ""))
+        refusal = _REFUSAL.match(result.content or "") if result.ok is False and not result.injected else None
+        if refusal and not (result.tool or "").startswith("mcp__"):
+            made.from_person(refusal[1])
 
 
-def _read_attachment(attachment: Mapping[str, Any]) -> Iterator[Event]:
+def _read_attachment(attachment: Mapping[str, Any], made: EventMaker) -> None:
     kind = attachment.get("type")
     if kind == "queued_command" and attachment.get("prompt"):
-        yield from from_person(text_of(attachment["prompt"]))
+        made.from_person(text_of(attachment["prompt"]))
     elif kind in _HOOKS:
         text = text_of(attachment.get("content") or attachment.get("stdout"))
         if text.strip():
-            yield notice(text, "hook")
+            made.notice(text, "hook")

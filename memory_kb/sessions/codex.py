@@ -9,19 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.sessions.transcripts import (
-    Calls,
+    EventMaker,
     LineResult,
     Origins,
     RawLine,
-    error_notice,
-    message,
-    notice,
     object_of,
     of_subagent,
     records_of,
     results,
     start,
-    thinking,
 )
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
 
@@ -44,7 +40,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
     """
-    session, ts, agent, origins, calls = None, "", AGENT, Origins("cx"), Calls()
+    session, ts, agent, origins, made = None, "", AGENT, Origins("cx"), EventMaker()
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
@@ -57,7 +53,8 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             is_subagent = events and "subagent" in object_of(payload.get("source"))
             agent = "codex-subagent" if is_subagent else agent
         else:
-            events = list(_read_item(kind, payload, calls))
+            _read_item(kind, payload, made)
+            events = made.take()
         events = events if agent == AGENT else list(of_subagent(events))
         yield from results(session, events, origins.name(line) if events else "", ts=ts, agent=agent)
 
@@ -77,25 +74,25 @@ def _start(meta: Mapping[str, Any]) -> Event:
     return start(cwd=meta.get("cwd"), branch=branch, version=meta.get("cli_version"))
 
 
-def _read_item(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+def _read_item(kind: object, item: Mapping[str, Any], made: EventMaker) -> None:
     if kind == "message":
-        yield from message(item.get("role"), item.get("content"))
+        made.message(item.get("role"), item.get("content"))
     elif kind == "reasoning":
-        yield from thinking(text_of(item.get("summary")) or item.get("content"))
+        made.thinking(text_of(item.get("summary")) or item.get("content"))
     elif kind in _CALLS:
         tool = printable_line(text_of(item.get("name") or _CALLS[str(kind)]))
         name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
         args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
-        yield calls.call(name, args, item.get("call_id") or item.get("id"))
+        made.call(name, args, item.get("call_id") or item.get("id"))
     elif kind in _OUTPUTS:
         content, ok = read_tool_outcome(item.get("output", item.get("tools")))
-        yield calls.result(item.get("call_id"), content, ok=ok)
+        made.result(item.get("call_id"), content, ok=ok)
     elif kind == "compacted" and item.get("message"):
-        yield notice(item["message"], "summary")
+        made.notice(item["message"], "summary")
     elif kind in ("error", "stream_error"):
-        yield error_notice(item.get("message"))
+        made.error(item.get("message"))
     elif kind == "turn_aborted":
-        yield notice(item.get("reason") or "aborted", "aborted")
+        made.notice(item.get("reason") or "aborted", "aborted")
 
 
 def _arguments(value: object) -> object:

@@ -12,18 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.sessions.transcripts import (
-    Calls,
+    EventMaker,
     LineResult,
     RawLine,
-    message,
-    notice,
     object_of,
     objects_in,
     of_subagent,
     records_of,
     results,
     start,
-    thinking,
 )
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
 from memory_kb.store.json_arrays import iterate
@@ -49,7 +46,7 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     else:
         meta, messages = read_document(itertools.chain([first], rest))
     begun = start(normal_time(meta.get("startTime")), GEMINI, project_hash=_text_or_none(meta.get("projectHash")))
-    return _read_messages(_text_or_none(meta.get("sessionId")), begun, messages, _gemini_events)
+    return _read_messages(_text_or_none(meta.get("sessionId")), begun, messages, _read_gemini_message)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -59,17 +56,17 @@ def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     title = _text_or_none(info.get("title"))
     agent = f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE
     begun = start(_time(info, "created"), agent, title, cwd=_text_or_none(info.get("directory")))
-    return _read_messages(_text_or_none(info.get("id")), begun, messages, _opencode_events)
+    return _read_messages(_text_or_none(info.get("id")), begun, messages, _read_opencode_message)
 
 
 def _read_messages(
     session: str | None,
     begun: Event,
     messages: Messages,
-    events_of: Callable[[Mapping[str, Any], Calls], Iterable[Event]],
+    read: Callable[[Mapping[str, Any], EventMaker], None],
 ) -> Iterator[LineResult]:
     """Yield the start and the events of the messages; one without a time has that of the message before."""
-    calls, ts, is_begun = Calls(), begun.ts, False
+    made, ts, is_begun = EventMaker(), begun.ts, False
     for one in messages:
         if isinstance(one, LineResult):
             yield one
@@ -77,43 +74,41 @@ def _read_messages(
         if not is_begun:
             yield LineResult(session, begun)
             is_begun = True
-        made = [event._replace(ts=event.ts or ts) for event in events_of(one, calls)]
-        ts = made[-1].ts if made else ts
-        events = made if begun.agent in (GEMINI, OPENCODE) else of_subagent(made)
-        yield from results(session, events, agent=begun.agent)
+        read(one, made)
+        events = [event._replace(ts=event.ts or ts) for event in made.take()]
+        ts = events[-1].ts if events else ts
+        yield from results(
+            session, events if begun.agent in (GEMINI, OPENCODE) else of_subagent(events), agent=begun.agent
+        )
 
 
-def _gemini_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
-    kind, name = message_.get("type"), f"gm:{printable_line(text_of(message_.get('id')))[:80]}"
-    ts = normal_time(message_.get("timestamp"))
+def _read_gemini_message(message: Mapping[str, Any], made: EventMaker) -> None:
+    kind, name = message.get("type"), f"gm:{printable_line(text_of(message.get('id')))[:80]}"
+    ts = normal_time(message.get("timestamp"))
     if kind == "user":
-        made = message("user", message_.get("displayContent") or message_.get("content"))
-        yield from _named(made, name, ts)
+        made.message("user", message.get("displayContent") or message.get("content"))
+        made.name(name, ts)
     elif kind == "gemini":
-        for number, thought in enumerate(objects_in(message_.get("thoughts"))):
+        for number, thought in enumerate(objects_in(message.get("thoughts"))):
             said = (text_of(thought.get("subject")), text_of(thought.get("description")))
-            yield from (
-                one._replace(origin=f"{name}.thought{number}", ts=ts) for one in thinking(": ".join(filter(None, said)))
-            )
-        yield from (one._replace(origin=f"{name}.text", ts=ts) for one in message("assistant", message_.get("content")))
-        for call in objects_in(message_.get("toolCalls")):
-            yield from _gemini_call(call, name, ts, calls)
-    elif kind in ("info", "warning", "error") and message_.get("content"):
-        yield notice(message_["content"], str(kind), origin=f"{name}.0", ts=ts)
+            made.thinking(": ".join(filter(None, said)), origin=f"{name}.thought{number}", ts=ts)
+        made.message("assistant", message.get("content"), origin=f"{name}.text", ts=ts)
+        for call in objects_in(message.get("toolCalls")):
+            _read_gemini_call(call, name, ts, made)
+    elif kind in ("info", "warning", "error") and message.get("content"):
+        made.notice(message["content"], str(kind), origin=f"{name}.0", ts=ts)
 
 
-def _gemini_call(call: Mapping[str, Any], name: str, ts: str, calls: Calls) -> Iterator[Event]:
+def _read_gemini_call(call: Mapping[str, Any], name: str, ts: str, made: EventMaker) -> None:
     call_id, ts = text_of(call.get("id")), normal_time(call.get("timestamp")) or ts
     origin, args = f"{name}.{printable_line(call_id)}", call.get("args")
-    yield calls.call(
-        call.get("name"), args if isinstance(args, dict) else None, call_id, ts=ts, origin=f"{origin}.call"
-    )
+    made.call(call.get("name"), args if isinstance(args, dict) else None, call_id, ts=ts, origin=f"{origin}.call")
     ok = _DONE.get(str(call.get("status")))
     if ok is not None:
         text = _gemini_output(call.get("result")) or text_of(call.get("resultDisplay"))
         code = _EXIT.search(text)
         ok = ok and not (code and int(code[1]))
-        yield calls.result(call_id, text, ok=ok, ts=ts, origin=f"{origin}.result")
+        made.result(call_id, text, ok=ok, ts=ts, origin=f"{origin}.result")
 
 
 def _gemini_output(result: object) -> str:
@@ -128,33 +123,29 @@ def _gemini_output(result: object) -> str:
     return "\n".join(texts)
 
 
-def _opencode_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
-    info = object_of(message_.get("info"))
-    for part in objects_in(message_.get("parts")) if info else ():
+def _read_opencode_message(message: Mapping[str, Any], made: EventMaker) -> None:
+    info = object_of(message.get("info"))
+    for part in objects_in(message.get("parts")) if info else ():
         name = printable_line(text_of(part.get("id") or info.get("id")))[:80]
-        ts = _time(part, "start") or _time(info, "created")
-        yield from _named(_opencode_part(part, info.get("role"), calls), f"oc:{name}", ts)
+        _read_opencode_part(part, info.get("role"), made)
+        made.name(f"oc:{name}", _time(part, "start") or _time(info, "created"))
 
 
-def _opencode_part(part: Mapping[str, Any], role: object, calls: Calls) -> Iterator[Event]:
+def _read_opencode_part(part: Mapping[str, Any], role: object, made: EventMaker) -> None:
     kind, text = part.get("type"), text_of(part.get("text") or "")
     if kind == "text":
         is_added = part.get("synthetic") is True or part.get("ignored") is True
-        yield from message("system" if is_added else "user" if role == "user" else "assistant", text)
+        made.message("system" if is_added else "user" if role == "user" else "assistant", text)
     elif kind == "reasoning":
-        yield from thinking(text)
+        made.thinking(text)
     elif kind == "tool":
         state = object_of(part.get("state"))
         args, call_id, status = state.get("input"), part.get("callID"), state.get("status")
-        yield calls.call(part.get("tool"), args if isinstance(args, dict) else None, call_id)
+        made.call(part.get("tool"), args if isinstance(args, dict) else None, call_id)
         if status in ("completed", "error"):
             code = object_of(state.get("metadata")).get("exit")
             output = state.get("output" if status == "completed" else "error")
-            yield calls.result(call_id, output, ok=status == "completed" and code in (None, 0))
-
-
-def _named(events: Iterable[Event], origin: str, ts: str) -> Iterator[Event]:
-    return (event._replace(origin=f"{origin}.{number}", ts=ts) for number, event in enumerate(events))
+            made.result(call_id, output, ok=status == "completed" and code in (None, 0))
 
 
 def _text_or_none(value: object) -> str | None:

@@ -15,21 +15,16 @@ from typing import NamedTuple
 
 from memory_kb.markdown.lists_and_fences import FenceState
 from memory_kb.sessions.transcripts import (
-    Calls,
+    EventMaker,
     LineResult,
     Origins,
     RawLine,
-    from_person,
-    message,
-    notice,
     object_of,
     records_of,
     results,
     start,
-    thinking,
-    tool_result,
 )
-from memory_kb.store.events import MAX_TEXT, Event, normal_time, text_of
+from memory_kb.store.events import MAX_TEXT, Event, normal_time
 from memory_kb.text import hash_of, slugify
 
 _ROLES = {
@@ -74,23 +69,23 @@ class Preamble(NamedTuple):
 
 def read_chat(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the turns of a conversation; its first turn gives the session its id."""
-    return _read_turns(turns_of(lines), "md", lambda _: Preamble(), _chat_events, wanted="## User` or `User:")
+    return _read_turns(turns_of(lines), "md", lambda _: Preamble(), _read_turn, wanted="## User` or `User:")
 
 
-def _chat_events(turn: Turn) -> Iterator[Event]:
-    return iter([tool_result(turn.text, ok=None)]) if turn.role == "tool" else message(turn.role, turn.text)
+def _read_turn(turn: Turn, made: EventMaker) -> None:
+    made.message(turn.role, turn.text)
 
 
 def _read_turns(
     turns: Iterable[Turn],
     prefix: str,
     read_preamble: Callable[[str], Preamble],
-    events_of: Callable[[Turn], Iterable[Event]],
+    read: Callable[[Turn, EventMaker], None],
     *,
     wanted: str,
 ) -> Iterator[LineResult]:
     """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none."""
-    origins, known, session = Origins(prefix), Preamble(), None
+    origins, made, known, session = Origins(prefix), EventMaker(), Preamble(), None
     for turn in turns:
         if turn.role == "preamble":
             known = read_preamble(turn.text)
@@ -100,7 +95,8 @@ def _read_turns(
         if session is None:
             session = known.session or _name_session(turn.text, key)
             yield LineResult(session, start(known.ts, known.agent))
-        yield from results(session, events_of(turn), origins.name(key), ts=known.ts, agent=known.agent)
+        read(turn, made)
+        yield from results(session, made.take(), origins.name(key), ts=known.ts, agent=known.agent)
     if session is None:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
@@ -182,7 +178,7 @@ _FILE = re.compile(r"\b[Ff]ile:? `?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?")
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
     turns = turns_of(lines, {"role": _SPECSTORY_TURN})
-    return _read_turns(turns, "ss", _read_preamble, _specstory_events, wanted="_**User**_")
+    return _read_turns(turns, "ss", _read_preamble, _read_specstory_turn, wanted="_**User**_")
 
 
 def _read_preamble(text: str) -> Preamble:
@@ -191,34 +187,32 @@ def _read_preamble(text: str) -> Preamble:
     return Preamble(ts=_time_in(text))
 
 
-def _specstory_events(turn: Turn) -> Iterator[Event]:
+def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
     if turn.role == "user":
-        yield from from_person(turn.text, role="agent" if "sidechain" in turn.mark else "user")
+        made.from_person(turn.text, role="agent" if "sidechain" in turn.mark else "user")
         return
     place = 0
-    for block in _BLOCK.finditer(turn.text):
-        yield from _answer_events(turn.text[place : block.start()])
+    for block in (*_BLOCK.finditer(turn.text), None):
+        answer = turn.text[place : block.start() if block else None]
+        made.message("assistant", re.sub(r"(?m)^---$\n?", "", answer).strip())
+        if block is None:
+            break
         place = block.end()
         if block["thought"] is not None:
-            yield from thinking(_MARKUP.sub(" ", block["thought"]).strip())
+            made.thinking(_MARKUP.sub(" ", block["thought"]).strip())
         else:
-            yield from _tool_events(block["tool"], block["body"])
-    yield from _answer_events(turn.text[place:])
+            _read_tool(block["tool"], block["body"], made)
 
 
-def _answer_events(text: str) -> Iterator[Event]:
-    return message("assistant", re.sub(r"(?m)^---$\n?", "", text).strip())
-
-
-def _tool_events(name: str, body: str) -> Iterator[Event]:
-    """Yield a call and its answer; of the arguments only command and file can be known from the text."""
+def _read_tool(name: str, body: str, made: EventMaker) -> None:
+    """Add a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)
     args = {"file_path": file[1]} if file else {}
     if command and re.search(r"bash|shell|command|terminal|exec", name, re.IGNORECASE):
         args = {"command": command[1] or command[2]}
-    yield Event(type="tool_call", role="assistant", tool=name, args=args or None)
-    yield tool_result(text, ok=None, tool=name)
+    made.add(Event(type="tool_call", role="assistant", tool=name, args=args or None))
+    made.tool_result(text, ok=None, tool=name)
 
 
 # -- Cursor -------------------------------------------------------------------------------------
@@ -235,27 +229,28 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if first.lstrip().startswith(b"{"):
         return _read_transcript(whole)
     turns = turns_of(whole, {"bold": _CURSOR_TURN})
-    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), _chat_events, wanted="**User**")
+    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), _read_turn, wanted="**User**")
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    origins, calls = Origins("cu"), Calls()
+    origins, made = Origins("cu"), EventMaker()
     yield LineResult(None, start(agent="cursor"))
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
         else:
-            events = list(_cursor_events(record, calls))
+            _read_cursor_record(record, made)
+            events = made.take()
             yield from results(None, events, origins.name(line) if events else "", agent="cursor")
 
 
-def _cursor_events(record: Mapping[str, object], calls: Calls) -> Iterator[Event]:
+def _read_cursor_record(record: Mapping[str, object], made: EventMaker) -> None:
     content = object_of(record.get("message")).get("content")
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, dict) and block.get("type") == "tool_use":
-            yield calls.call(block.get("name"), object_of(block.get("input")) or None)
+            made.call(block.get("name"), object_of(block.get("input")) or None)
         else:
-            yield from message("user" if record.get("role") == "user" else "assistant", text_of(block))
+            made.message("user" if record.get("role") == "user" else "assistant", block)
 
 
 # -- aider --------------------------------------------------------------------------------------
@@ -268,7 +263,7 @@ _EDITED = re.compile(r"(?:Applied edit to|Wrote|Created) (\S.*?)\s*")
 
 def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of all sessions; each is called by the moment at which it began."""
-    origins, session, ts = Origins("ad"), None, ""
+    origins, made, session, ts = Origins("ad"), EventMaker(), None, ""
     for (kind, _), block in groupby(_aider_lines(lines), key=lambda line: line[:2]):
         text = "\n".join(line for *_, line in block)[:_LONGEST].strip()
         if kind == "start":
@@ -277,7 +272,8 @@ def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield LineResult(session, start(ts, "aider"))
         elif session is not None and text:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
-            yield from results(session, _aider_events(kind, text), name, ts=ts, agent="aider")
+            _read_aider_block(kind, text, made)
+            yield from results(session, made.take(), name, ts=ts, agent="aider")
     if session is None:
         yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
@@ -295,14 +291,14 @@ def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, int, str]]:
         yield kind, sessions, line if kind == "assistant" else rest
 
 
-def _aider_events(kind: str, text: str) -> Iterator[Event]:
+def _read_aider_block(kind: str, text: str, made: EventMaker) -> None:
     if kind == "user" and text.startswith(("/", "!")) and "\n" not in text:
-        yield notice(text, "command")
+        made.notice(text, "command")
         return
     for edited in map(_EDITED.fullmatch, text.split("\n") if kind == "tool" else ()):
         if edited:
-            yield Event(type="tool_call", role="assistant", tool="edit", args={"file_path": edited[1]})
-    yield from message(kind, text)
+            made.add(Event(type="tool_call", role="assistant", tool="edit", args={"file_path": edited[1]}))
+    made.message("system" if kind == "tool" else kind, text)
 
 
 def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:

@@ -81,81 +81,96 @@ def start(ts: str = "", agent: str | None = None, content: str | None = None, **
     return Event(ts=ts, type="event", event="start", agent=agent, args=args or None, content=content, origin="start")
 
 
-def from_person(text: str, role: str = "user") -> Iterator[Event]:
-    """Yield the events of a text in a person's place: what their agent added as notices, then their message.
+class EventMaker:
+    """Makes events of what the records of a session say; a result is known by the call that it answers.
 
     Example:
-        >>> [(event.type, event.content) for event in from_person("Fix it.<system-reminder>Be brief.</system-reminder>")]
-        [('event', '<system-reminder>Be brief.</system-reminder>'), ('message', 'Fix it.')]
+        >>> made = EventMaker()
+        >>> for role in ("user", "assistant", "developer"):
+        ...     made.message(role, "Hi.<system-reminder>Be brief.</system-reminder>" if role == "user" else "Hi.")
+        >>> [(event.type, event.role, event.content) for event in made.take()][1:]
+        [('message', 'user', 'Hi.'), ('message', 'assistant', 'Hi.'), ('event', 'system', 'Hi.')]
     """
-    sent, added = split_message(text)
-    yield from map(notice, added)
-    if sent:
-        yield Event(type="message", role=role, content=sent)
-
-
-def notice(text: object, name: str = "notice", **known: Any) -> Event:
-    """Return an event for what neither person nor agent said."""
-    return Event(type="event", event=name, role="system", content=text_of(text), **known)
-
-
-def error_notice(text: object) -> Event:
-    """Return the event of an error of the agent's own."""
-    said = text_of(text)
-    return notice(said, "error", ok=False, error=said[:500])
-
-
-def tool_result(output: object, *, ok: bool | None, **known: Any) -> Event:
-    """Return the event of a tool's answer."""
-    text = text_of(output)
-    error = text.strip()[:500] or "failed" if ok is False else None
-    return Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known)
-
-
-def message(role: object, content: object) -> Iterator[Event]:
-    """Yield the events of a text by its role: a person's, an agent's, or else a notice.
-
-    Example:
-        >>> [(event.type, event.role) for role in ("user", "assistant", "developer") for event in message(role, "Hi.")]
-        [('message', 'user'), ('message', 'assistant'), ('event', 'system')]
-    """
-    text = text_of(content)
-    if not text.strip():
-        return
-    if role == "user":
-        yield from from_person(text)
-    elif role == "assistant":
-        yield Event(type="message", role="assistant", content=text)
-    else:
-        yield notice(text)
-
-
-def thinking(content: object) -> Iterator[Event]:
-    """Yield the event of what an agent thought, if it says anything."""
-    text = text_of(content)
-    if text.strip():
-        yield Event(type="event", event="thinking", role="assistant", content=text)
-
-
-class Calls:
-    """The calls of a session, by which their results are known."""
 
     def __init__(self) -> None:
+        self._made: list[Event] = []
         self._open: dict[str, tuple[str, bool]] = {}
 
-    def call(self, tool: object, args: object, call_id: object = None, **known: Any) -> Event:
-        """Return the event of a call."""
+    def take(self) -> list[Event]:
+        """Return the events that were made since the last time."""
+        made, self._made = self._made, []
+        return made
+
+    def name(self, origin: str, ts: str) -> None:
+        """Give the events without an origin the one of the part of a record that they were in, and its time."""
+        unnamed = [number for number, event in enumerate(self._made) if event.origin is None]
+        for part, number in enumerate(unnamed):
+            self._made[number] = self._made[number]._replace(origin=f"{origin}.{part}", ts=ts)
+
+    def add(self, event: Event) -> Event:
+        """Add an event as it is, and return it."""
+        self._made.append(event)
+        return event
+
+    def message(self, role: object, content: object, **known: Any) -> None:
+        """Add a text by its role: a person's, an agent's, a tool's, or else a notice."""
+        text = text_of(content)
+        if not text.strip():
+            return
+        if role == "user":
+            self.from_person(text)
+        elif role == "assistant":
+            self.add(Event(type="message", role="assistant", content=text, **known))
+        elif role == "tool":
+            self.tool_result(text, ok=None, **known)
+        else:
+            self.notice(text, **known)
+
+    def from_person(self, text: str, role: str = "user") -> None:
+        """Add a text in a person's place: what their agent added as notices, then their message."""
+        sent, added = split_message(text)
+        for one in added:
+            self.notice(one)
+        if sent:
+            self.add(Event(type="message", role=role, content=sent))
+
+    def notice(self, text: object, name: str = "notice", **known: Any) -> None:
+        """Add what neither person nor agent said."""
+        self.add(Event(type="event", event=name, role="system", content=text_of(text), **known))
+
+    def error(self, text: object) -> None:
+        """Add an error of the agent's own."""
+        said = text_of(text)
+        self.notice(said, "error", ok=False, error=said[:500])
+
+    def thinking(self, content: object, **known: Any) -> None:
+        """Add what an agent thought, if it says anything."""
+        text = text_of(content)
+        if text.strip():
+            self.add(Event(type="event", event="thinking", role="assistant", content=text, **known))
+
+    def call(self, tool: object, args: object, call_id: object = None, **known: Any) -> None:
+        """Add a call."""
         name = printable_line(text_of(tool or "tool"))
         given = args if isinstance(args, dict) else None if args is None else {"value": args}
         id_ = _name_or_none(call_id)
         self._open[id_ or ""] = name, is_own_call(name, given)
-        return Event(type="tool_call", role="assistant", tool=name, call_id=id_, args=given, **known)
+        self.add(Event(type="tool_call", role="assistant", tool=name, call_id=id_, args=given, **known))
 
-    def result(self, call_id: object, output: object, *, ok: bool | None, **known: Any) -> Event:
-        """Return the event of a call's result; what memory-kb itself answered is marked as its own."""
+    def result(
+        self, call_id: object, output: object, *, ok: bool | None, tool: str | None = None, **known: Any
+    ) -> Event:
+        """Add a call's result and return it; what memory-kb itself answered is marked as its own."""
         id_ = _name_or_none(call_id)
-        tool, is_own = self._open.pop(id_ or "", (None, False))
-        return tool_result(output, ok=ok, tool=tool, call_id=id_, injected="whole" if is_own else None, **known)
+        name, is_own = self._open.pop(id_ or "", (None, False))
+        injected = "whole" if is_own else None
+        return self.tool_result(output, ok=ok, tool=tool or name, call_id=id_, injected=injected, **known)
+
+    def tool_result(self, output: object, *, ok: bool | None, **known: Any) -> Event:
+        """Add a tool's answer whose call nobody knows, and return it."""
+        text = text_of(output)
+        error = text.strip()[:500] or "failed" if ok is False else None
+        return self.add(Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known))
 
 
 def _name_or_none(value: object) -> str | None:
