@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, groupby
 
 from memory_kb.injected import is_own_call
@@ -47,10 +47,11 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
     tracers: dict[tuple[str | None, str | None], _Tracer] = {}
     current = _Tracer(session)
     for number, event in enumerate(events, 1):
-        key = (event.job or current.job, event.task)
-        if event.task and key != (current.job, current.task):
-            if current.task is None and key not in tracers:
-                current.job, current.task = key
+        known = current.facts
+        key = (event.job or known.job, event.task)
+        if event.task and key != (known.job, known.task):
+            if known.task is None and key not in tracers:
+                current.facts = known._replace(job=key[0], task=key[1])
                 tracers[key] = current
             else:
                 current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.cwd))
@@ -81,17 +82,7 @@ class Traces:
         return self._last
 
 
-@dataclass(slots=True)
-class _Line:
-    """A line of the action log; its result is known later than its action."""
-
-    t: float
-    action: str
-    result: str
-    targets: tuple[str, ...]
-
-
-def _join_equal(lines: Iterable[_Line]) -> list[ActionLine]:
+def _join_equal(lines: Iterable[ActionLine]) -> list[ActionLine]:
     joined = []
     for (action, result), group in groupby(lines, lambda line: (line.action, line.result)):
         same = list(group)
@@ -207,45 +198,34 @@ class _Retries:
             self._failed = seq, command, answer.fault.named
 
 
-@dataclass
 class _Tracer:
-    """The task that is being followed. The sets of names are dictionaries, which keep their order."""
+    """The task that is being followed: `facts` has what is known at once, the rest is collected until there is no more.
 
-    session: str
-    job: str | None = None
-    task: str | None = None
-    cwd: str | None = None
-    seq: int = 0
-    began: str = ""
-    ended: str = ""
-    agent: str | None = None
-    goal: str = ""
-    turns: int = 0
-    actions: int = 0
-    outcome: str | None = None
-    summary: str = ""
-    pending: PendingCalls[tuple[Call, _Line | None]] = field(default_factory=PendingCalls)
-    log: list[_Line] = field(default_factory=list)
-    failures: _Failures = field(default_factory=_Failures)
-    checks: _Checks = field(default_factory=_Checks)
-    retries: _Retries = field(default_factory=_Retries)
-    commits: list[Commit] = field(default_factory=list)
-    changed: dict[str, None] = field(default_factory=dict)
-    seen: dict[str, None] = field(default_factory=dict)
-    made: dict[str, None] = field(default_factory=dict)
-    constraints: dict[str, None] = field(default_factory=dict)
-    links: dict[str, None] = field(default_factory=dict)
-    reverted: list[Reverted] = field(default_factory=list)
-    #: The files changed since the person spoke before last, and their request to revert them.
-    recent: dict[str, None] = field(default_factory=dict)
-    asked: Reverted | None = None
+    The sets of names are dictionaries, which keep their order.
+    """
+
+    def __init__(self, session: str, job: str | None = None, task: str | None = None, cwd: str | None = None) -> None:
+        self.facts = Trace(session, job, task)
+        self.cwd = cwd
+        #: Calls without a result, each with the number of its line in the log; None for those that have no line.
+        self.pending = PendingCalls[tuple[Call, int | None]]()
+        self.log: list[ActionLine] = []
+        self.failures, self.checks, self.retries = _Failures(), _Checks(), _Retries()
+        self.commits: list[Commit] = []
+        self.changed, self.seen, self.made = dict[str, None](), dict[str, None](), dict[str, None]()
+        self.constraints, self.links = dict[str, None](), dict[str, None]()
+        self.reverted: list[Reverted] = []
+        #: The files changed since the person spoke before last, and their request to revert them.
+        self.recent: dict[str, None] = {}
+        self.asked: Reverted | None = None
 
     def take(self, event: Event, seq: int) -> None:
         """Take in one event."""
-        self.seq, self.job = seq, self.job or event.job
-        self.began, self.ended = _stretch(self.began, self.ended, event)
-        if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start":
-            self.agent = self.agent or event.agent
+        known = self.facts
+        began, ended = _stretch(known.began, known.ended, event)
+        is_agent = event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"
+        agent = known.agent or (event.agent if is_agent else None)
+        self.facts = known._replace(seq=seq, job=known.job or event.job, agent=agent, began=began, ended=ended)
         if event.injected == "whole":
             self.pending.pop(event)
         elif event.type == "tool_call":
@@ -261,27 +241,31 @@ class _Tracer:
         elif event.type == "event":
             self._event(event)
 
-    def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
-        self.log.append(_Line(seconds_between(self.began, event.ts), action, result, targets))
-        return self.log[-1]
+    def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> int:
+        """Add a line to the log, and return its number."""
+        self.log.append(ActionLine(seconds_between(self.facts.began, event.ts), action, result, targets=targets))
+        return len(self.log) - 1
 
-    def _begin(self, event: Event) -> tuple[Call, _Line | None]:
+    def _begin(self, event: Event) -> tuple[Call, int | None]:
         call = read_call(event.tool, event.args, self.cwd)
         if is_own_call(event.tool, event.args) or call.kind == "plan":
             return call._replace(kind="plan"), None
-        self.actions += 1
+        self._count_action()
         if call.kind == "look":
             return call, self._add_line(event, "look at", targets=call.targets[:1] or (call.shown,))
         return call, self._add_line(event, _shown_call(call))
 
-    def _note_answer(self, call: Call, line: _Line | None, event: Event) -> None:
+    def _count_action(self) -> None:
+        self.facts = self.facts._replace(actions=self.facts.actions + 1)
+
+    def _note_answer(self, call: Call, line: int | None, event: Event) -> None:
         if line is None:
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
-        line.result = _result_of(answer)
+        self.log[line] = self.log[line]._replace(result=_result_of(answer))
         if answer.fault and call.kind == "look":
-            line.action, line.targets = call.shown, ()
-        self.retries.record(self.seq, call, answer)
+            self.log[line] = self.log[line]._replace(action=call.shown, targets=())
+        self.retries.record(self.facts.seq, call, answer)
         if answer.fault:
             self.checks.record(call, answer)
             self.failures.record(call, answer.fault)
@@ -316,16 +300,17 @@ class _Tracer:
         said = shorten(" ".join(text.split()), _GOAL)
         if not said:
             return
-        self.turns += 1
-        if self.turns == 1 or (len(self.goal.split()) < 3 and self.actions == 0):
-            self.goal = said
+        known = self.facts
+        self.facts = known._replace(turns=known.turns + 1)
+        if known.turns == 0 or (len(known.goal.split()) < 3 and known.actions == 0):
+            self.facts = self.facts._replace(goal=said)
         else:
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
         policies = [one.text for one in find_statements(text) if one.kind == "policy"]
         policies += [one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:"))]
         self.constraints.update(dict.fromkeys(shorten(policy, _GOAL) for policy in policies))
         request = asks_to_revert(text)
-        self.asked = Reverted(self.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
+        self.asked = Reverted(known.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
         self.recent = {}
 
     def _event(self, event: Event) -> None:
@@ -334,15 +319,17 @@ class _Tracer:
             cwd = args.get("cwd")
             self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
         elif event.event == "end":
-            outcome = args.get("outcome")
-            self.outcome = outcome if outcome in OUTCOMES else self.outcome
-            self.summary = shorten(clean_for_model(event.content), 600) or self.summary
+            outcome, known = args.get("outcome"), self.facts
+            self.facts = known._replace(
+                outcome=outcome if outcome in OUTCOMES else known.outcome,
+                summary=shorten(clean_for_model(event.content), 600) or known.summary,
+            )
         elif event.event and event.event not in _OWN_EVENTS:
             shown = shorten(f"{event.event} {clean_for_model(event.content)}", _SAID)
             said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
-            self.actions += 1
+            self._count_action()
             if fault:
                 self.failures.record(Call("run", event.event, (), shown), fault)
 
@@ -350,17 +337,8 @@ class _Tracer:
         """Return what was found, when there are no more events."""
         head, rest = _join_equal(self.log[:HEAD]), self.log[HEAD:]
         failures = tuple(self.failures.all.values())
-        return Trace(
-            self.session,
-            self.job,
-            self.task,
-            self.agent,
-            self.seq,
-            self.began,
-            self.ended or self.began,
-            self.goal,
-            self.turns,
-            self.actions,
+        return self.facts._replace(
+            ended=self.facts.ended or self.facts.began,
             steps=(*head, *_join_equal(rest[-TAIL:])),
             head=len(head),
             missing=max(0, len(rest) - TAIL),
@@ -375,8 +353,6 @@ class _Tracer:
             links=tuple(self.links)[:_FILES],
             retries=tuple(self.retries.found[:_RETRIES]),
             reverted=tuple(self.reverted),
-            outcome=self.outcome,
-            summary=self.summary,
         )
 
 
