@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, UsageError, explain_refusal
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
@@ -246,9 +246,12 @@ def _is_due(last: datetime | None, now: datetime) -> bool:
 
 
 class IdleMaintenance:
-    """The maintenance that is due, done by a watcher while nobody works in the vault."""
+    """The maintenance that is due, done by a watcher while nobody works in the vault.
 
-    def __init__(self, open_again: Callable[[], AbstractContextManager[Maintained]]) -> None:
+    `open_again` opens the vault as a knowledge base of its own.
+    """
+
+    def __init__(self, open_again: Callable[[], AbstractContextManager[Any]]) -> None:
         self._open_again = open_again
         self._seen = -1
 
@@ -261,15 +264,3 @@ class IdleMaintenance:
             for step in own.maintenance.maintain().steps:
                 if step.outcome in ("done", "failed"):
                     yield f"maintenance, {step.name}: {step.message or step.outcome}"
-
-
-class Maintained(Protocol):
-    """An open vault, as far as its maintenance goes."""
-
-    @property
-    def generation(self) -> int:
-        """The number of the index's state."""
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """The maintenance of the vault."""
