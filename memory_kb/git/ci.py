@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import Files, find_breaches, find_covered, read_change
-from memory_kb.git.comparison import CiReport, RevisionView, choose_queries, compare_revisions, say_over_budget
+from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
 from memory_kb.git.evaluation import File, QuestionResult, Row, grep, measure, propose_queries, summarize
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
@@ -143,11 +143,11 @@ class Evaluation:
         )
         with self._open_past(past) as before, self._open_past(later) as after:
             old, new = before.evaluation, after.evaluation
-            asked = choose_queries(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)
-            both = [one for one in asked.queries if one.question in asked.known]
-            base = old.observe(*sides[0], both, asked.queries, changed)
-            head = new.observe(*sides[1], asked.queries, asked.queries, changed)
-        report = compare_revisions(base, head, self._queries_path, asked)
+            queries = [replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.saved_queries().queries]
+            known = {one.question for one in old.saved_queries().queries}
+            base = old.observe(*sides[0], [one for one in queries if one.question in known], queries, changed)
+            head = new.observe(*sides[1], queries, queries, changed)
+        report = compare_revisions(base, head, self._queries_path)
         broken, notices = self._find_broken(repository, sides[1][1], changes, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
@@ -213,10 +213,12 @@ class Evaluation:
         contexts: dict[str, Context] = {}
         for query in counted:
             task = query.task or query.question
-            contexts[task] = self._contexts.context(task, labels=query.labels, files=query.files)
-            over = say_over_budget(contexts[task], query.max_tokens, task)
+            contexts[task] = given = self._contexts.context(task, labels=query.labels, files=query.files)
+            over = list(given.oversize)
+            if query.max_tokens is not None and given.tokens > query.max_tokens:
+                over.append(f"the context for {task!r} takes {given.tokens:,} tokens and may take {query.max_tokens:,}")
             problems += tuple(Problem(self._queries_path, 1, said) for said in over)
-        return RevisionView(name, revision, outcomes, contexts, problems, titles)
+        return RevisionView(name, revision, self.saved_queries(), outcomes, contexts, problems, titles)
 
     def _examine(
         self, index: SqliteIndex, changed: Collection[str] | None

@@ -5,53 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from memory_kb.context.sections import Context
 from memory_kb.git.evaluation import QuestionResult, Row, summarize
 from memory_kb.model import Problem
-from memory_kb.store.saved_queries import Queries, SavedQuery
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQueries:
-    """What is asked of two revisions.
-
-    Attributes:
-        queries: those of the later revision.
-        unasked: the questions that it does not have any more.
-        known: the questions that the earlier revision has; it is asked no others.
-        problems: what is to be fixed before anything is asked.
-        notices: what else should be known.
-    """
-
-    queries: tuple[SavedQuery, ...] = ()
-    unasked: tuple[str, ...] = ()
-    known: frozenset[str] = frozenset()
-    problems: tuple[Problem, ...] = ()
-    notices: tuple[str, ...] = ()
-
-
-def choose_queries(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> AskedQueries:
-    """Return what to ask: the queries of the later revision; those that it does not have any more are named.
-
-    Example:
-        >>> old = Queries((SavedQuery("a"), SavedQuery("b")))
-        >>> choose_queries(old, Queries((SavedQuery("a"),)), "q.yaml").unasked
-        ('b',)
-        >>> choose_queries(old, Queries(()), "q.yaml").problems[0].message
-        'the saved queries are gone; there were 2'
-    """
-    known, asked = ([one.question for one in side.queries] for side in (old, new))
-    were_there = {one.message for one in old.problems}
-    problems = tuple(one for one in new.problems if one.message not in were_there)
-    if known and not asked and not problems:
-        problems = (Problem(path, 1, f"the saved queries are gone; there were {len(known)}"),)
-    queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.queries)
-    notices = () if known or asked or new.problems else (f"{path} has no queries; recall is not measured",)
-    unasked = tuple(one for one in known if one not in asked)
-    return AskedQueries(queries, unasked, frozenset(known), problems, notices)
-
+from memory_kb.store.saved_queries import Queries
 
 _NUMBERS = re.compile(r"\d[\d,]*")
 
@@ -62,12 +21,14 @@ class RevisionView:
 
     Attributes:
         revision: the hash of its commit or tree.
+        saved: its saved queries.
         problems: secrets, dangling links, double ids, contradictions without a link, contexts over their budget.
         titles: what its entries are called, by id.
     """
 
     name: str
     revision: str
+    saved: Queries = field(default_factory=lambda: Queries(()))
     outcomes: tuple[QuestionResult, ...] = ()
     contexts: Mapping[str, Context] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -141,10 +102,8 @@ class CiReport:
         return not self.findings
 
 
-def compare_revisions(
-    base: RevisionView, head: RevisionView, path: str, asked: AskedQueries = AskedQueries()
-) -> CiReport:
-    """Hold two revisions against each other."""
+def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiReport:
+    """Hold two revisions against each other; `path` is the file of the saved queries."""
     before = {one.query.question: one for one in base.outcomes}
     queries = []
     for after in head.outcomes:
@@ -152,6 +111,12 @@ def compare_revisions(
         queries.append(QueryChange(judge_query(old, after), old, after))
     contexts = tuple(ContextChange(task, base.contexts[task], given) for task, given in head.contexts.items())
     new, known = split_problems(base.problems, head.problems)
+    were_asked, are_asked = ([one.question for one in side.saved.queries] for side in (base, head))
+    were_there = {one.message for one in base.saved.problems}
+    unread = [one for one in head.saved.problems if one.message not in were_there]
+    if were_asked and not are_asked and not unread:
+        unread = [Problem(path, 1, f"the saved queries are gone; there were {len(were_asked)}")]
+    has_none = not (were_asked or are_asked or head.saved.problems)
     lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
     return CiReport(
         base,
@@ -159,10 +124,10 @@ def compare_revisions(
         (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
         tuple(queries),
         contexts,
-        tuple(dict.fromkeys((*asked.problems, *lost, *new))),
+        tuple(dict.fromkeys((*unread, *lost, *new))),
         tuple(dict.fromkeys(known)),
-        asked.unasked,
-        asked.notices,
+        unasked=tuple(one for one in were_asked if one not in are_asked),
+        notices=(f"{path} has no queries; recall is not measured",) if has_none else (),
     )
 
 
@@ -194,14 +159,6 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
         return Problem(path, query.line, f"the new query {query.question!r} finds none of {wanted}")
     said = f"{query.question!r} no longer finds any of {wanted} (was rank {old.rank})"
     return Problem(path, query.line, said)
-
-
-def say_over_budget(context: Context, most: int | None, task: str) -> tuple[str, ...]:
-    """Return in which ways a context costs more than it may."""
-    found = list(context.oversize)
-    if most is not None and context.tokens > most:
-        found.append(f"the context for {task!r} takes {context.tokens:,} tokens and may take {most:,}")
-    return tuple(found)
 
 
 def split_problems(
