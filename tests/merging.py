@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from memory_kb.git.merge import FileMerge, merge_files
-from memory_kb.git.merge_texts import GitTexts
+from memory_kb.git.merge import merge_files
+from memory_kb.git.merge_texts import GitTexts, TextMerge
 from memory_kb.markdown.document import parse_document
 
 ENTRY = """---
@@ -24,12 +24,12 @@ Second line.
 """
 
 
-def merge(base: str, ours: str, theirs: str) -> FileMerge:
+def merge(base: str, ours: str, theirs: str) -> TextMerge:
     """Merge the two sides of a file, with git for its texts."""
     return merge_files(base, ours, theirs, "memory/a.md", GitTexts())
 
 
-def both_ways(base: str, ours: str, theirs: str) -> FileMerge:
+def both_ways(base: str, ours: str, theirs: str) -> TextMerge:
     """Merge in both orders, make sure that they say the same but for the sides of markers, and return the first."""
     one, other = merge(base, ours, theirs), merge(base, theirs, ours)
     assert one.conflicts == other.conflicts

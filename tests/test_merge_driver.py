@@ -9,9 +9,9 @@ import pytest
 from merging import ENTRY, both_ways, lines_of
 from repositories import found
 
-from memory_kb.git.merge import FileMerge, merge_files
+from memory_kb.git.merge import merge_files
 from memory_kb.git.merge_driver import merge_file
-from memory_kb.git.merge_texts import GitTexts
+from memory_kb.git.merge_texts import GitTexts, TextMerge
 from memory_kb.text import encode
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def test_files_without_entries_go_to_git(head: str) -> None:
     text = f"{head}One.\n\nTwo.\n\nThree.\n"
     merged = both_ways(text, text.replace("One", "1"), text.replace("Three", "3"))
-    assert merged == FileMerge(text.replace("One", "1").replace("Three", "3"))
+    assert merged == TextMerge(text.replace("One", "1").replace("Three", "3"))
     assert both_ways(text, text.replace("Two", "2"), text.replace("Two", "II")).conflicts == 1
 
 

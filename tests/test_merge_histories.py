@@ -17,7 +17,7 @@ from repositories import Clone, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.git.merge import FileMerge
+from memory_kb.git.merge_texts import TextMerge
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import change_body, change_fields, newline_of, separated
 from memory_kb.text import decode
@@ -124,7 +124,7 @@ def test_random_histories_merge_the_same_both_ways_and_lose_nothing(seed: int) -
     check_nothing_lost(base, ours, theirs, merged)
 
 
-def check_nothing_lost(base: str, ours: str, theirs: str, merged: FileMerge) -> None:
+def check_nothing_lost(base: str, ours: str, theirs: str, merged: TextMerge) -> None:
     old, mine, yours, new = said_by(base), said_by(ours), said_by(theirs), said_by(merged.text)
     here = set(lines_of(merged.text))
     for side, other in ((mine, yours), (yours, mine)):
@@ -214,7 +214,7 @@ def test_two_clones_edited_at_random_come_to_the_same(tmp_path: Path, home: Path
         one, other = results[0][path], results[1][path]
         assert lines_of(one) == lines_of(other)
         began, mine, yours = (first.git("show", f"{revision}:{path}") for revision in (base, ours, theirs))
-        check_nothing_lost(began, mine, yours, FileMerge(one, one.count("<<<<<<<")))
+        check_nothing_lost(began, mine, yours, TextMerge(one, one.count("<<<<<<<")))
 
 
 ENTRY = "---\nid: e\nkind: fact\ntags: [b, a]\n---\nOne.\n"

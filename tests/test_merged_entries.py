@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from merging import ENTRY, both_ways, in_order, lines_of, merge, said_by
 
-from memory_kb.git.merge import FileMerge
 from memory_kb.git.merge_fields import merge_fields
+from memory_kb.git.merge_texts import TextMerge
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_fields_and_text_of_both_sides_come_together() -> None:
         .replace("[x, y]", "[y]  # fewer")
     )
     merged = both_ways(ENTRY, ours, theirs)
-    assert merged == FileMerge(
+    assert merged == TextMerge(
         "---\nid: a\nkind: rule  # why not\ntags: [y, z]  # fewer\nowner: wombat\nreinforcement_count: 5\n"
         "last_reinforced: '2026-03-01'\n---\n1st line.\n\n2nd line.\n"
     )
@@ -166,9 +166,9 @@ def test_line_ends_marks_and_a_missing_last_line_end_survive(newline: str, mark:
 
     counted = ENTRY.replace("First", "1st").replace("count: 2", "count: 4")
     merged = both_ways(write(ENTRY), write(ENTRY.replace("count: 2", "count: 3")), write(counted))
-    assert merged == FileMerge(write(ENTRY.replace("First", "1st").replace("count: 2", "count: 5")))
+    assert merged == TextMerge(write(ENTRY.replace("First", "1st").replace("count: 2", "count: 5")))
     added = merge(write(ENTRY), write(ENTRY.replace("First", "1st")), write(ENTRY + "\n---\nid: b\n---\nNew.\n"))
-    assert added == FileMerge(write(ENTRY.replace("First", "1st") + "\n---\nid: b\n---\nNew.\n"))
+    assert added == TextMerge(write(ENTRY.replace("First", "1st") + "\n---\nid: b\n---\nNew.\n"))
     fight = merge(write(ENTRY), write(ENTRY.replace("Second", "2nd")), write(ENTRY.replace("Second", "Zweite")))
     assert fight.conflicts == 1
     assert ("\r\n" in fight.text) == (newline == "\r\n")
@@ -196,7 +196,7 @@ def test_odd_frontmatter_that_one_side_left_alone_is_no_conflict() -> None:
     theirs = base.replace("First", "1st").replace("usage_count: 1", "usage_count: 3").replace("Anchors.", "Anchor.")
     merged = both_ways(base, ours, theirs)
     expected = ours.replace("First", "1st").replace("usage_count: 2", "usage_count: 4").replace("Anchors.", "Anchor.")
-    assert merged == FileMerge(expected)
+    assert merged == TextMerge(expected)
 
 
 def test_both_sides_make_one_file_with_the_same_entry() -> None:

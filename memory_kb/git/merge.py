@@ -27,14 +27,6 @@ _KEPT_LINES = re.compile(
 )
 
 
-class FileMerge(NamedTuple):
-    """A merged file, in how many places people must choose, and what they should know."""
-
-    text: str
-    conflicts: int = 0
-    notices: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class EntrySource:
     """An entry as text: its frontmatter between its rules, its body, and the blank lines behind."""
@@ -72,7 +64,7 @@ class _Part(NamedTuple):
     id: str | None = None
 
 
-def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -> FileMerge:
+def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -> TextMerge:
     """Merge a file of two branches that both began as `base`; all three are whole texts.
 
     Example:
@@ -83,7 +75,7 @@ def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -
         '---\\nid: a\\nusage_count: 5\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n'
     """
     if base == ours == theirs:
-        return FileMerge(ours)
+        return TextMerge(ours)
     three = (base, ours, theirs)
     mark = _choose(*(text[:1] == _BOM for text in three))
     merged = _merge_bare([text.removeprefix(_BOM) for text in three], path, texts)
@@ -94,7 +86,7 @@ def _choose(base: Any, ours: Any, theirs: Any) -> Any:
     return theirs if ours == base else ours
 
 
-def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
+def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> TextMerge:
     files = [_cut(text, path) for text in three]
     named = _name_all(files)
     has_frontmatter = any(one.block is not None for file in files[1:] for one in file.entries)
@@ -104,7 +96,7 @@ def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)
         if not merger.promised - found and (whole.conflicts or merger.promised == found):
             return whole
-    return FileMerge(*texts.merge(*three))
+    return texts.merge(*three)
 
 
 def _cut(text: str, path: str) -> _File:
@@ -135,14 +127,14 @@ class _Merger:
         self._conflicts = 0
         self.promised: Counter[str] = Counter()
 
-    def merge(self, lead: str, base: Entries, ours: Entries, theirs: Entries) -> FileMerge:
+    def merge(self, lead: str, base: Entries, ours: Entries, theirs: Entries) -> TextMerge:
         """Return the merged file: our entries in our order, those of theirs behind what they are behind there."""
         order = _order(base, ours, theirs)
         parts = [part for name in order for part in self._merge_entry(base.get(name), ours.get(name), theirs.get(name))]
         self.promised = Counter(part.id for part in parts if part.id is not None)
         pieces = [separated(part.text + part.tail, self._newline) for part in parts[:-1]]
         pieces += [part.text + part.tail for part in parts[-1:]]
-        return FileMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
+        return TextMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
     def _merge_entry(
         self, base: EntrySource | None, ours: EntrySource | None, theirs: EntrySource | None
@@ -175,7 +167,7 @@ class _Merger:
         sides = [f"{side.body}{self._newline}" if side and side.body else "" for side in (base, ours, theirs)]
         body = self._texts.merge(*sides)
         self._conflicts += head.conflicts + body.conflicts
-        entry_id = None if head.conflicts else _id_of(head.text)
+        entry_id = None if head.conflicts else _choose((base or ours).id, ours.id, theirs.id)
         if body.conflicts:
             return _Part(head.text + body.text, tail.partition("\n")[2], entry_id)
         return _Part(head.text + body.text.removesuffix(self._newline), tail, entry_id)
@@ -191,11 +183,6 @@ class _Merger:
         opening = _choose(old.opening, ours.opening, theirs.opening)
         closing = _choose(old.closing, ours.closing, theirs.closing)
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
-
-
-def _id_of(head: str) -> str | None:
-    entries = parse_document(head, "").entries
-    return entries[0].id if entries and entries[0].has_own_id else None
 
 
 def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:

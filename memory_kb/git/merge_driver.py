@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.git.merge import FileMerge, merge_files
-from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts
+from memory_kb.git.merge import merge_files
+from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts, TextMerge
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
 from memory_kb.store.files import FileEdit, apply, mode_of, read_if_there
@@ -38,14 +38,13 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
     return _CONFLICTS if merged.conflicts else 0
 
 
-def _merge_or_plain(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
+def _merge_or_plain(three: Sequence[str], path: str, texts: GitTexts) -> TextMerge:
     try:
         return merge_files(three[0], three[1], three[2], path, texts)
     except CannotMerge:
         raise
     except Exception as exc:  # noqa: BLE001 - a bug of ours must not cost anybody a line
-        plain = texts.merge(*three)
-        return FileMerge(plain.text, plain.conflicts, (f"merged as plain text ({type(exc).__name__}: {exc})",))
+        return texts.merge(*three)._replace(notices=(f"merged as plain text ({type(exc).__name__}: {exc})",))
 
 
 def answer(arguments: Sequence[str]) -> int:

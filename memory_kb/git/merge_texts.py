@@ -24,10 +24,11 @@ class CannotMerge(Exception):
 
 
 class TextMerge(NamedTuple):
-    """A merged text, and in how many places people must choose."""
+    """A merged text, in how many places people must choose, and what they should know."""
 
     text: str
     conflicts: int = 0
+    notices: tuple[str, ...] = ()
 
 
 class GitTexts:
