@@ -13,6 +13,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.filters import is_narrow, where
+from memory_kb.index.sqlite import SQLITE
 from memory_kb.model import Filters
 from memory_kb.search.query import parse_query
 
@@ -56,9 +57,9 @@ def test_the_best_are_those_of_a_match_of_everything(kb: KnowledgeBase, limit: i
 
 @pytest.mark.parametrize("filters", [*NARROW, Filters(statuses=("retired", "rejected"))])
 def test_they_are_found_by_an_index(kb: KnowledgeBase, filters: Filters) -> None:
-    condition, values = where(filters, "chunks")
+    condition, values = where(filters, SQLITE)
     with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT rowid FROM chunks WHERE {condition}", values).fetchall()
+        plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT rowid FROM chunks c WHERE {condition}", values).fetchall()
     assert any("chunks_few" in str(step) for step in plan), plan
 
 

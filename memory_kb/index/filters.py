@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
 #: The kinds that have an index of their own, as it names them.
 _FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
 _FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
+#: Follows whatever begins with a text, after it.
+LAST = "\U0010ffff"
 #: The filters that list the values a column may have.
 _LISTED = {"kind": "kinds", "status": "statuses", "learning_type": "learning_types", "type": "types", "scope": "scopes"}
 
@@ -21,18 +23,38 @@ def as_array(values: Iterable[object]) -> str:
 
 
 class SqlDialect:
-    """How an engine writes a value by its name, and that something is one of the values of a list, which it packs.
+    """How an engine writes what all engines ask in the same way, for a chunk `c`.
 
-    Without functions of ours in its SQL, tags and files are left to whoever reads the rows.
+    Attributes:
+        mark: a value by its name; `within`: that something is one of the values of a list, which `pack` packs.
+        written: the expressions for values of a row that are no plain columns.
+        here: what holds for the chunks that are searched; `is_alone`: for those whose id no other vault has;
+            `in_file`: for those of the file with the named value `source`.
+        file: what tells the files of chunks apart.
+        has_functions: whether its SQL has functions of ours; else tags and files are left to whoever reads the rows.
     """
 
     def __init__(
-        self, mark: str, within: str, pack: Callable[[Iterable[object]], object], *, has_functions: bool
+        self,
+        mark: str,
+        within: str,
+        pack: Callable[[Iterable[object]], object],
+        written: Mapping[str, str],
+        *,
+        here: str = "true",
+        is_alone: str = "true",
+        in_file: str = "c.source = :source",
+        file: str = "c.source",
+        has_functions: bool = True,
     ) -> None:
-        self.mark, self.within, self.pack, self.has_functions = mark, within, pack, has_functions
+        self.mark, self.within, self.pack, self.written = mark, within, pack, written
+        self.here, self.is_alone, self.in_file = here, is_alone, in_file
+        self.file, self.has_functions = file, has_functions
 
-
-SQLITE = SqlDialect(":{}", "IN (SELECT value FROM json_each(:{}))", as_array, has_functions=True)
+    def columns(self, fields: Iterable[str], **written: str) -> str:
+        """Return the expressions for the values of a row, given by their names; some may be given, too."""
+        expressions = {**self.written, **written}
+        return ", ".join(expressions.get(field, f"c.{field}") for field in fields)
 
 
 def is_narrow(filters: Filters) -> bool:
@@ -59,39 +81,32 @@ def _has_few_types(filters: Filters) -> bool:
     return bool(filters.learning_types) and "task" not in filters.learning_types
 
 
-def where(filters: Filters, table: str, dialect: SqlDialect = SQLITE) -> tuple[str, dict[str, object]]:
-    """Return a condition with named values for some filters.
-
-    It holds for the chunks that the filters let through.
+def where(filters: Filters, dialect: SqlDialect) -> tuple[str, dict[str, object]]:
+    """Return a condition with named values for the chunks `c` that the filters let through.
 
     Without a word on status, kind or learning type, what a search does not see is left out:
     retired, rejected and proposed entries, handoffs and ledgers, and `proxy.md`.
-
-    Example:
-        >>> condition, values = where(Filters(kinds=("rule",)), "c")
-        >>> "c.kind IN (SELECT value FROM json_each(:kinds))" in condition, values
-        (True, {'kinds': '["rule"]'})
     """
-    conditions = [condition.format(table) for condition in (*_few(filters), *_unseen(filters))]
+    conditions = [*_few(filters), *_unseen(filters)]
     values: dict[str, object] = {}
     for column, name in _LISTED.items():
         if allowed := getattr(filters, name):
-            conditions.append(f"{table}.{column} {dialect.within.format(name)}")
+            conditions.append(f"c.{column} {dialect.within.format(name)}")
             values[name] = dialect.pack(allowed)
     if filters.since:
-        conditions.append(f"{table}.dated >= {dialect.mark.format('since')}")
+        conditions.append(f"c.dated >= {dialect.mark.format('since')}")
         values["since"] = filters.since.isoformat()
     if filters.tags and dialect.has_functions:
-        conditions.append(f"has_tag({table}.tags || ',' || {table}.text_tags, :tags)")
+        conditions.append("has_tag(c.tags || ',' || c.text_tags, :tags)")
         values["tags"] = ",".join(tag.replace(",", " ") for tag in filters.tags)
     if filters.job:
-        shown, named = visible(filters, table, dialect)
+        shown, named = visible(filters, dialect)
         conditions.append(shown)
         values |= named
     if filters.file is not None:
-        conditions.append(f"{table}.applies_to <> ''")
+        conditions.append("c.applies_to <> ''")
         if dialect.has_functions:
-            conditions.append(f"fits_file({table}.applies_to, :file)")
+            conditions.append("fits_file(c.applies_to, :file)")
             values["file"] = filters.file
     return " AND ".join(conditions), values
 
@@ -99,31 +114,31 @@ def where(filters: Filters, table: str, dialect: SqlDialect = SQLITE) -> tuple[s
 def _few(filters: Filters) -> Iterator[str]:
     """Yield the words of the partial indexes that may be used, so that SQLite knows it."""
     if filters.kinds and "fact" not in filters.kinds:
-        yield "{0}.kind <> 'fact'"
+        yield "c.kind <> 'fact'"
     if _has_few_statuses(filters):
-        yield f"{{0}}.status IN ({_quoted(_FEW_STATUSES)})"
+        yield f"c.status IN ({_quoted(_FEW_STATUSES)})"
     if _has_few_types(filters):
-        yield "{0}.learning_type <> 'task'"
+        yield "c.learning_type <> 'task'"
 
 
 def _unseen(filters: Filters) -> Iterator[str]:
     """Yield the conditions that exclude what a search leaves out unless it is asked for."""
     if not filters.kinds:
-        yield f"{{0}}.kind NOT IN ({_quoted(WORKING_KINDS)})"
+        yield f"c.kind NOT IN ({_quoted(WORKING_KINDS)})"
     if not filters.statuses:
-        yield f"{{0}}.status IN ({_quoted(SEARCHED_STATUSES)})"
+        yield f"c.status IN ({_quoted(SEARCHED_STATUSES)})"
     if not filters.learning_types:
-        end = f"substr('/' || {{0}}.source, length({{0}}.source) - {len('proxy.md') - 1})"
-        yield f"NOT ({{0}}.learning_type = 'proxy' AND {end} = '/proxy.md')"
+        end = f"substr('/' || c.source, length(c.source) - {len('proxy.md') - 1})"
+        yield f"NOT (c.learning_type = 'proxy' AND {end} = '/proxy.md')"
 
 
-def visible(filters: Filters, table: str, dialect: SqlDialect = SQLITE) -> tuple[str, dict[str, object]]:
+def visible(filters: Filters, dialect: SqlDialect) -> tuple[str, dict[str, object]]:
     """Return the condition that hides sibling jobs and tasks. Without a job everything is visible."""
     if not filters.job:
         return "true", {}
     job, task = map(dialect.mark.format, ("job", "task"))
-    same_task = f"({table}.task IS NULL OR {table}.task = {task})" if filters.task else f"{table}.task IS NULL"
-    return f"({table}.job IS NULL OR ({table}.job = {job} AND {same_task}))", {"job": filters.job, "task": filters.task}
+    same_task = f"(c.task IS NULL OR c.task = {task})" if filters.task else "c.task IS NULL"
+    return f"(c.job IS NULL OR (c.job = {job} AND {same_task}))", {"job": filters.job, "task": filters.task}
 
 
 def _quoted(words: frozenset[str]) -> str:

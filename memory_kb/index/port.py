@@ -1,18 +1,19 @@
-"""The protocols of an index and of vectors, which every engine implements.
-
-Callers do not know which engine is behind.
-"""
+"""An index as its callers know it, whichever engine is behind, and the values that it answers with."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.index.filters import LAST, SqlDialect, visible, where
 from memory_kb.model import Filters, Problem, StoredEntry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory_kb.index.tokenizer import WordCutter
     from memory_kb.providers.base import Vectors
 
 
@@ -139,26 +140,43 @@ class Fault(NamedTuple):
     line: int
 
 
-class Index(Protocol):
-    """The queries that a search needs, answered on this machine or by a server."""
+class Index(ABC):
+    """The queries of an index, answered on this machine or by a server.
+
+    Those that differ only in an engine's dialect are written here, over its chunks `c`.
+    """
+
+    sql: SqlDialect
+
+    def __init__(self, tokenizer: str) -> None:
+        self._tokenizer = tokenizer
+
+    def close(self) -> None:
+        """Free the tokenizer."""
+        if "_words" in self.__dict__:
+            self._words.close()
+
+    @functools.cached_property
+    def _words(self) -> "WordCutter":
+        from memory_kb.index.tokenizer import WordCutter
+
+        return WordCutter(self._tokenizer)
 
     @property
+    @abstractmethod
     def generation(self) -> int:
         """A number that grows by one with every visible change. It is 0 before the first."""
 
     @property
+    @abstractmethod
     def is_partial(self) -> bool:
         """Whether the first indexing is not complete yet."""
 
+    @abstractmethod
     def cut_files(self) -> list[Problem]:
         """Return the files of which only the beginning was indexed, because they are too large."""
 
-    def faults(self, filters: Filters) -> list[Fault]:
-        """Return where frontmatter could not be read, in path order.
-
-        Only the jobs and tasks that the filters show count.
-        """
-
+    @abstractmethod
     def match(
         self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
     ) -> list[Candidate]:
@@ -167,41 +185,118 @@ class Index(Protocol):
         Those that do not match `among`, too, may be missing, which is faster.
         """
 
+    @abstractmethod
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         """Return the BM25 of an expression in those of the chunks that it matches."""
 
-    def neighbours(self, keys: Collection[int]) -> list[int]:
-        """Return the keys of all chunks in the files that contain the given ones, in order."""
-
+    @abstractmethod
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         """Return those of the chunks that an expression matches."""
 
-    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
-
-    def stems(self, words: Iterable[str]) -> dict[str, str]:
-        """Return every word as the full-text index holds it."""
-
+    @abstractmethod
     def frequency(self, expression: str) -> int:
         """Return the number of chunks that a full-text expression matches."""
 
+    @abstractmethod
     def count_chunks(self) -> int:
         """Return the number of chunks."""
 
+    @abstractmethod
+    def successors(self, entry_id: str) -> list[str]:
+        """Return the ids of the entries that supersede an entry, as their own links say."""
+
+    @abstractmethod
+    def _rows(self, query: str, values: Mapping[str, object]) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of a query with named values."""
+
+    def _select(
+        self, fields: Iterable[str], condition: str, values: Mapping[str, object], *, joined: str = "", **written: str
+    ) -> Iterable[tuple[Any, ...]]:
+        """Return some values of the chunks for which a condition holds; see `SqlDialect.columns`."""
+        columns = self.sql.columns(fields, **written)
+        return self._rows(f"SELECT {columns} FROM chunks c {joined} WHERE {self.sql.here} AND {condition}", values)
+
+    def _among(self, field: str, values: Iterable[object]) -> tuple[str, dict[str, object]]:
+        """Return the condition that a value of a chunk is one of some, with the named value for it."""
+        return f"{self.sql.columns([field])} {self.sql.within.format('among')}", {"among": self.sql.pack(values)}
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        """Return every word as the full-text index holds it."""
+        return self._words.stems(words)
+
+    def faults(self, filters: Filters) -> list[Fault]:
+        """Return where frontmatter could not be read, in path order.
+
+        Only the jobs and tasks that the filters show count.
+        """
+        condition, values = visible(filters, self.sql)
+        rows = self._select(["source", "fault"], f"c.fault IS NOT NULL AND {condition}", values)
+        return sorted({Fault(*row) for row in rows})
+
+    def neighbours(self, keys: Collection[int]) -> list[int]:
+        """Return the keys of all chunks in the files that contain the given ones, in order."""
+        are_given, values = self._among("key", keys)
+        inside = f"({self.sql.file}) IN (SELECT {self.sql.file} FROM chunks c WHERE {are_given})"
+        return sorted(key for (key,) in self._select(["key"], inside, values))
+
+    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
+        """Return those of the chunks with these keys that pass the filters; their rank is 0."""
+        are_given, values = self._among("key", keys)
+        return self._choose(filters, f"AND {are_given}", values)
+
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters, without a query; their rank is 0."""
+        order = f"ORDER BY c.seen DESC NULLS LAST, {self.sql.file}, c.position"
+        return self._choose(filters, order, {}, limit)
+
+    def _choose(
+        self, filters: Filters, ending: str, values: Mapping[str, object], limit: int | None = None, **how: str
+    ) -> list[Candidate]:
+        """Return candidates that pass the filters; `ending` is what follows those in the query."""
+        condition, named = where(filters, self.sql)
+        ending += f" LIMIT {limit}" if limit is not None else ""
+        rows = self._select(Candidate._fields, f"{condition} {ending}", {**named, **values}, **how)
+        return list(map(Candidate._make, rows))
 
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these keys."""
+        rows = self._select(StoredChunk._fields, *self._among("key", keys))
+        return {row[0]: StoredChunk._make(row) for row in rows}
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         """Return the entries whose id starts with `prefix`."""
+        start, end = map(self.sql.mark.format, ("start", "end"))
+        begins = f"c.entry_id >= {start} AND c.entry_id < {end}"
+        return list(self._entries(begins, {"start": prefix, "end": prefix + LAST}))
 
-    def successors(self, entry_id: str) -> list[str]:
-        """Return the ids of the entries that supersede an entry, as their own links say."""
+    def _entries(self, condition: str, values: Mapping[str, object], order: str = "") -> Iterator[StoredEntry]:
+        """Yield the entries for which a condition holds, in path order or another."""
+        order = order or f"{self.sql.columns(['source'])}, c.position"
+        rows = self._select(StoredEntry._fields, f"c.part = 0 AND {condition} ORDER BY {order}", values)
+        return map(StoredEntry._make, rows)
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         """Return the scopes at which each of these ids exists.
 
-        Only the jobs and tasks that the filters show count.
+        Only the jobs and tasks that the filters show count, and no id that several vaults have: it hides nothing.
         """
+        condition, values = visible(filters, self.sql)
+        are_given, given = self._among("id", ids)
+        found: dict[str, set[str]] = {}
+        once = f"c.part = 0 AND {are_given} AND {condition} AND {self.sql.is_alone}"
+        for entry_id, scope in self._select(["id", "scope"], once, {**values, **given}):
+            found.setdefault(entry_id, set()).add(scope)
+        return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
+
+    def keys_of(self, source: str, entry_id: str) -> list[int]:
+        """Return the keys of an entry's chunks, in file order."""
+        return self._of_entry("key", source, entry_id)
+
+    def contents(self, entry: StoredEntry) -> str:
+        """Return the indexed text of an entry, its chunks joined by blank lines."""
+        return "\n\n".join(self._of_entry("content", entry.path, entry.id))
+
+    def _of_entry(self, field: str, source: str, entry_id: str) -> list[Any]:
+        """Return a value of the chunks of an entry, in file order."""
+        condition = f"{self.sql.in_file} AND c.entry_id = {self.sql.mark.format('id')} ORDER BY c.position"
+        return [value for (value,) in self._select([field], condition, {"source": source, "id": entry_id})]

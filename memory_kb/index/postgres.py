@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
-from memory_kb.index.filters import SqlDialect, visible, where
-from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
+from memory_kb.index.filters import SqlDialect, where
+from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable, in_order
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare
-from memory_kb.index.postgres_words import IN_VAULTS, LAST, Bm25, PostingsQuery, Words, find_rarity, parse
-from memory_kb.index.tokenizer import WordCutter
+from memory_kb.index.postgres_words import IN_VAULTS, Bm25, PostingsQuery, Words, find_rarity, parse
 from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
 
@@ -27,44 +25,53 @@ if TYPE_CHECKING:
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"
 
-_DIALECT = SqlDialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
 _VAULT = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
+_SOURCE = f"{_VAULT.format('c')} || '{SEPARATOR}' || c.source"
 #: Entries that supersede a chunk; a proposal does not supersede anything yet. The ids are a JSON list, searched as a
 #: text because PostgreSQL cannot parse every such list.
 _SUCCESSIONS = (
     "chunks s WHERE s.vault = c.vault AND s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected') "
     "AND strpos(s.supersedes, '\"' || c.entry_id || '\"') > 0"
 )
-_IS_SUPERSEDED = f"(c.is_superseded > 0 OR EXISTS (SELECT FROM {_SUCCESSIONS}))::integer"
-_SOURCE = f"{_VAULT.format('c')} || '{SEPARATOR}' || c.source"
-_CANDIDATE = (
-    f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, {_IS_SUPERSEDED}, c.title, c.headings, c.part, "
-    "(NOT EXISTS (SELECT FROM chunks n WHERE n.key = c.key + 1))::integer, c.names, "
-    f"{_SOURCE}, c.position"
+_RIVALS = f"chunks o WHERE o.part = 0 AND o.entry_id = c.entry_id AND o.{IN_VAULTS} AND o.vault <> c.vault"
+POSTGRES = SqlDialect(
+    mark="%({})s",
+    within="= ANY(%({})s)",
+    pack=list,
+    written={
+        "key": "c.key",
+        "id": "c.entry_id",
+        "source": _SOURCE,
+        "path": _SOURCE,
+        "rank": "0.0::float8",
+        "is_superseded": f"(c.is_superseded > 0 OR EXISTS (SELECT FROM {_SUCCESSIONS}))::integer",
+        "is_single": "(NOT EXISTS (SELECT FROM chunks n WHERE n.key = c.key + 1))::integer",
+    },
+    here=f"c.{IN_VAULTS}",
+    # An entry hides those of its id in wider scopes of its own vault; ids that several vaults have hide nothing.
+    is_alone=f"NOT EXISTS (SELECT FROM {_RIVALS})",
+    in_file=f"c.source = substr(%(source)s, strpos(%(source)s, '{SEPARATOR}') + 1) AND {_SOURCE} = %(source)s",
+    file="c.vault, c.source",
+    has_functions=False,
 )
-_CHUNK = f"c.key, {_SOURCE}, c.position, c.part, c.entry_id, c.kind, c.type, c.status, c.scope, c.char_offset, c.line, c.end_line, c.title, c.headings, c.content, c.names"
-_ENTRY = f"c.entry_id, c.title, c.kind, c.type, c.scope, c.status, {_SOURCE}, c.line, c.end_line, c.tags, c.dated, c.metadata, c.text_tags, c.fault, {_IS_SUPERSEDED}"
-_FROM = f"FROM chunks c WHERE c.{IN_VAULTS}"
 
 
-class PostgresIndex:
+class PostgresIndex(Index):
     """Some vaults of a team's index, as one, as a transaction sees them.
 
-    See `memory_kb.index.port.Index` for what its methods promise. The source of a chunk is its vault's name and its
-    path. Statistics are kept per vault and added up over the vaults, so that scores can be compared across them.
+    The source of a chunk is its vault's name and its path. Statistics are kept per vault and added up over the vaults,
+    so that scores can be compared across them.
     """
+
+    sql = POSTGRES
 
     def __init__(
         self, connection: Connection, vaults: Sequence[VaultRow], tokenizer: str, tables: VectorTables
     ) -> None:
+        super().__init__(tokenizer)
         self._connection, self._vaults, self._tables = connection, tuple(vaults), tables
         self._chosen = {"vaults": [vault.id for vault in vaults], "names": [vault.name for vault in vaults]}
-        self._words = WordCutter(tokenizer)
         self._counts: dict[Words, int] = {}
-
-    def close(self) -> None:
-        """Free the tokenizer; the connection stays open."""
-        self._words.close()
 
     @property
     def generation(self) -> int:
@@ -74,8 +81,8 @@ class PostgresIndex:
     def is_partial(self) -> bool:
         return False
 
-    def _rows(self, query: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
-        return self._connection.execute(query.encode(), {**self._chosen, **(values or {})}).fetchall()
+    def _rows(self, query: str, values: Mapping[str, object] = {}) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query.encode(), {**self._chosen, **values}).fetchall()
 
     def match(
         self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
@@ -87,7 +94,7 @@ class PostgresIndex:
         ranks: dict[int, float] = dict(self._rows(best, query.values))
         found = [one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)]
         if len(found) < limit and len(ranks) >= 2 * limit:
-            found = list(self._choose(filters, query.values, "f.rank", f"JOIN ({ranked}) f ON f.key = c.key"))
+            found = self._choose(filters, "", query.values, rank="f.rank", joined=f"JOIN ({ranked}) f ON f.key = c.key")
         return sorted((one._replace(rank=_round(one.rank)) for one in found), key=in_order)[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
@@ -105,14 +112,6 @@ class PostgresIndex:
         (found,) = self._rows(f"SELECT {are_said}", query.values)
         unsaid = {phrase for phrase, is_said in zip(new, found, strict=True) if not is_said}
         return words._replace(some=tuple(phrase for phrase in words.some if phrase not in unsaid))
-
-    def neighbours(self, keys: Collection[int]) -> list[int]:
-        rows = self._rows(
-            "SELECT DISTINCT o.key FROM chunks c JOIN chunks o ON o.vault = c.vault AND o.source = c.source "
-            "WHERE c.key = ANY(%(keys)s) ORDER BY 1",
-            {"keys": list(keys)},
-        )
-        return [key for (key,) in rows]
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         query = PostingsQuery(keys)
@@ -135,74 +134,28 @@ class PostgresIndex:
             self._counts[words] = int(self._rows(query.count(words), query.values)[0][0] or 0)
         return self._counts[words]
 
-    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        wanted = "JOIN unnest(%(keys)s::bigint[]) wanted ON wanted = c.key"
-        return list(self._choose(filters, {"keys": list(keys)}, joined=wanted))
-
-    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
-        order = "ORDER BY c.seen DESC NULLS LAST, c.vault, c.source, c.position"
-        return list(itertools.islice(self._choose(filters, {}, order=order), limit))
-
     def _choose(
-        self,
-        filters: Filters,
-        values: Mapping[str, object],
-        rank: str = "0.0::float8",
-        joined: str = "",
-        order: str = "",
-    ) -> Iterator[Candidate]:
-        """Yield the candidates that pass the filters, those that SQL cannot hold among them."""
-        condition, more = where(filters, "c", _DIALECT)
-        rows = self._rows(
-            f"SELECT c.key, {rank}, {_CANDIDATE}, c.tags || ',' || c.text_tags, c.applies_to FROM chunks c {joined} "
-            f"WHERE c.{IN_VAULTS} AND {condition} {order}",
-            {**values, **more},
-        )
-        return (Candidate._make(row[:-2]) for row in rows if _passes(filters, *row[-2:]))
+        self, filters: Filters, ending: str, values: Mapping[str, object], limit: int | None = None, **how: str
+    ) -> list[Candidate]:
+        """Return candidates that pass the filters, those that SQL cannot hold among them."""
+        if not filters.tags and filters.file is None:
+            return super()._choose(filters, ending, values, limit, **how)
+        found = super()._choose(filters, ending, values, None, **how)
+        rows = self._select(["key", "tags", "text_tags", "applies_to"], *self._among("key", [one.key for one in found]))
+        passing = {key for key, *row in rows if _passes(filters, *row)}
+        return [one for one in found if one.key in passing][:limit]
 
     def compare(
         self, asked: tuple[VectorSpace, Vectors], filters: Filters
     ) -> tuple[VectorTable | None, tuple[str, ...]]:
         """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
-        return compare(self._connection, self._vaults, asked, where(filters, "c", _DIALECT), self._tables)
-
-    def stems(self, words: Iterable[str]) -> dict[str, str]:
-        return self._words.stems(words)
+        return compare(self._connection, self._vaults, asked, where(filters, self.sql), self._tables)
 
     def frequency(self, expression: str) -> int:
         return self._count(self._parse(expression))
 
     def count_chunks(self) -> int:
         return sum(vault.chunks for vault in self._vaults)
-
-    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        rows = self._rows(f"SELECT {_CHUNK} {_FROM} AND c.key = ANY(%(keys)s)", {"keys": list(keys)})
-        return {row[0]: StoredChunk._make(row) for row in rows}
-
-    def keys_of(self, source: str, entry_id: str) -> list[int]:
-        """Return the keys of an entry's chunks, in file order."""
-        return self._column(source, entry_id, "key")
-
-    def contents(self, entry: StoredEntry) -> str:
-        """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._column(entry.path, entry.id, "content"))
-
-    def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
-        """Return the values of a column in the chunks of an entry, in file order."""
-        path = source.partition(SEPARATOR)[2]
-        rows = self._rows(
-            f"SELECT c.{column} {_FROM} AND c.source = %(path)s AND {_SOURCE} = %(source)s AND c.entry_id = %(id)s "
-            "ORDER BY c.position",
-            {"path": path, "source": source, "id": entry_id},
-        )
-        return [value for (value,) in rows]
-
-    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
-        return self._entries("c.entry_id >= %(prefix)s AND c.entry_id < %(end)s", prefix=prefix, end=prefix + LAST)
-
-    def _entries(self, condition: str, **values: str) -> list[StoredEntry]:
-        query = f"SELECT {_ENTRY} {_FROM} AND c.part = 0 AND {condition} ORDER BY {_SOURCE}, c.position"
-        return list(map(StoredEntry._make, self._rows(query, values)))
 
     def find(self, wanted: str) -> StoredEntry:
         """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file names.
@@ -220,7 +173,7 @@ class PostgresIndex:
             [one for one in begun if one.id == wanted]
             or begun
             or self._entries_at(wanted)
-            or self._entries(f"lower(%(name)s) = ANY({names})", name=wanted)
+            or list(self._entries(f"lower(%(name)s) = ANY({names})", {"name": wanted}))
         )
         if not found:
             raise UnknownEntry(wanted)
@@ -234,28 +187,16 @@ class PostgresIndex:
         if not line.isdecimal():
             path, line = place, "1"
         fits = f"c.source IN (%(path)s, %(inner)s) AND %(path)s IN (c.source, {_SOURCE})"
-        inside = self._entries(fits, path=path, inner=path.partition(SEPARATOR)[2])
+        inside = list(self._entries(fits, {"path": path, "inner": path.partition(SEPARATOR)[2]}))
         return list({one.path: one for one in inside if one.line <= int(line)}.values()) or inside[:1]
 
     def successors(self, entry_id: str) -> list[str]:
         rows = self._rows(
             f"SELECT DISTINCT s.entry_id FROM chunks c, {_SUCCESSIONS} "
-            f"AND c.part = 0 AND c.{IN_VAULTS} AND c.entry_id = %(id)s ORDER BY 1",
+            f"AND c.part = 0 AND {self.sql.here} AND c.entry_id = %(id)s ORDER BY 1",
             {"id": entry_id},
         )
         return [successor for (successor,) in rows]
-
-    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
-        # An entry hides those of its id in wider scopes of its own vault; ids that several vaults have hide nothing.
-        condition, values = visible(filters, "c", _DIALECT)
-        rows = self._rows(
-            f"SELECT c.entry_id, array_agg(DISTINCT c.scope) {_FROM} AND c.part = 0 "
-            f"AND c.entry_id = ANY(%(ids)s) AND {condition} AND NOT EXISTS "
-            f"(SELECT FROM chunks o WHERE o.part = 0 AND o.entry_id = c.entry_id AND o.{IN_VAULTS} AND o.vault <> c.vault) "
-            "GROUP BY 1",
-            {**values, "ids": list(ids)},
-        )
-        return {entry_id: frozenset(scopes) for entry_id, scopes in rows}
 
     def cut_files(self) -> list[Problem]:
         rows = self._rows(
@@ -265,19 +206,16 @@ class PostgresIndex:
         problems = (Problem(path, *problem) for path, listed in rows for problem in json.loads(listed))
         return [problem for problem in problems if IS_CUT in problem.message]
 
-    def faults(self, filters: Filters) -> list[Fault]:
-        condition, values = visible(filters, "c", _DIALECT)
-        query = f"SELECT DISTINCT {_SOURCE}, c.fault {_FROM} AND c.fault IS NOT NULL AND {condition} ORDER BY 1, 2"
-        return list(map(Fault._make, self._rows(query, values)))
-
 
 def _round(rank: float) -> float:
     """Return a rank that is the same for the same words, in whichever order their parts were added up."""
     return float(f"{rank:.12g}")
 
 
-def _passes(filters: Filters, tags: str, applies_to: str) -> bool:
-    if filters.tags and not fits_tag(tags.split(","), tuple(tag.replace(",", " ") for tag in filters.tags)):
+def _passes(filters: Filters, tags: str, text_tags: str, applies_to: str) -> bool:
+    if filters.tags and not fits_tag(
+        f"{tags},{text_tags}".split(","), tuple(tag.replace(",", " ") for tag in filters.tags)
+    ):
         return False
     if filters.file is None:
         return True

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from memory_kb.index.filters import LAST
 from memory_kb.index.postgres_schema import (
     BLOCK_BITS,
     COUNTS,
@@ -21,8 +22,6 @@ from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6
 _PART = re.compile(r'"([^"]*)"( \*)?( AND\b)?|(NOT)\b')
-#: Follows whatever begins with a text, after it.
-LAST = "\U0010ffff"
 #: What holds for the rows of the vaults that are searched.
 IN_VAULTS = "vault = ANY(%(vaults)s)"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.database import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
-from memory_kb.index.filters import as_array, is_narrow, visible, where
-from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow
+from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
+from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Location, Memory, Problem, Region, StoredEntry
@@ -22,7 +22,7 @@ from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.index.tokenizer import TermTable, WordCutter
+    from memory_kb.index.tokenizer import TermTable
     from memory_kb.index.vectors import VectorStore
     from memory_kb.markdown.fields import Fields
 
@@ -31,20 +31,21 @@ if TYPE_CHECKING:
 _SUCCESSIONS = (
     "chunks s, json_each(s.supersedes) old WHERE s.supersedes IS NOT NULL AND s.status NOT IN ('proposed', 'rejected')"
 )
-#: A damaged word counts as project, so that the other entries can still be read; `doctor` finds the difference.
-_SCOPE = "CASE WHEN scope IN ('task', 'job', 'global') THEN scope ELSE 'project' END"
-_IS_SUPERSEDED = f"is_superseded OR entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
-_CANDIDATE = (
-    f"c.importance, c.reinforcement_count, c.seen, c.status, {_SCOPE}, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
-    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1), c.names, c.source, c.position"
-)
-_ENTRY = (
-    f"entry_id, title, kind, type, {_SCOPE}, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
-    f"{_IS_SUPERSEDED}"
-)
-_CHUNK = (
-    f"rowid, source, position, part, entry_id, kind, type, status, {_SCOPE}, char_offset, line, end_line, title, "
-    "headings, content, names"
+_IS_SUPERSEDED = f"c.is_superseded OR c.entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
+SQLITE = SqlDialect(
+    mark=":{}",
+    within="IN (SELECT value FROM json_each(:{}))",
+    pack=as_array,
+    written={
+        "key": "c.rowid",
+        "id": "c.entry_id",
+        "path": "c.source",
+        "rank": "0.0",
+        # A damaged word counts as project, so that the other entries can still be read; `doctor` finds the difference.
+        "scope": "CASE WHEN c.scope IN ('task', 'job', 'global') THEN c.scope ELSE 'project' END",
+        "is_superseded": _IS_SUPERSEDED,
+        "is_single": "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1)",
+    },
 )
 
 
@@ -100,12 +101,14 @@ def _read_metadata(metadata: str) -> "tuple[Mapping[str, Any], Fields]":
     return found, read_fields(found)[0]
 
 
-class SqliteIndex:
-    """An open `.memory.db`. See `memory_kb.index.port.Index` for what its methods promise."""
+class SqliteIndex(Index):
+    """An open `.memory.db`."""
+
+    sql = SQLITE
 
     def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
+        super().__init__(tokenizer)
         self.path = path
-        self._tokenizer = tokenizer
         self._connection, self.notices = open_database(path, tokenizer, wait, mark, _take_over_vectors)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
@@ -113,8 +116,7 @@ class SqliteIndex:
     def close(self) -> None:
         """Close the database and free the tokenizer."""
         self._connection.close()
-        if "_words" in self.__dict__:
-            self._words.close()
+        super().close()
 
     @functools.cached_property
     def vectors(self) -> "VectorStore":
@@ -139,6 +141,9 @@ class SqliteIndex:
     def read_meta(self, key: str) -> str | None:
         """Return a fact about the index, or None."""
         return next(iter(self._column("SELECT value FROM meta WHERE key = ?", (key,))), None)
+
+    def _rows(self, query: str, values: Mapping[str, object]) -> sqlite3.Cursor:
+        return self._connection.execute(query, values)
 
     def _column(self, query: str, values: Mapping[str, object] | Sequence[object] = ()) -> list[Any]:
         """Return the values that a query for one column gives."""
@@ -246,14 +251,6 @@ class SqliteIndex:
     def cut_files(self) -> list[Problem]:
         return self._problems(IS_CUT)
 
-    def faults(self, filters: Filters) -> list[Fault]:
-        condition, values = visible(filters, "chunks")
-        rows = self._connection.execute(
-            f"SELECT DISTINCT source, fault FROM chunks WHERE fault IS NOT NULL AND {condition} ORDER BY source, fault",
-            values,
-        )
-        return list(map(Fault._make, rows))
-
     def write(self, *, rebuild: bool = False) -> SqliteWriter:
         """Begin a transaction; leaving its context by an exception leaves the index as it was."""
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
@@ -261,7 +258,7 @@ class SqliteIndex:
     def match(
         self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
     ) -> list[Candidate]:
-        condition, values = where(filters, "c")
+        condition, values = where(filters, self.sql)
         fitting = ""
         if is_narrow(filters):
             fitting = f"AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})"
@@ -271,8 +268,9 @@ class SqliteIndex:
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         few = limit + limit // 4
         values |= {"match": expression, "among": among, "limit": limit, "few": few}
+        columns = self.sql.columns(Candidate._fields, rank="f.rank")
         rows = self._connection.execute(
-            f"SELECT f.rowid, f.rank, {_CANDIDATE}, {condition} FROM ({best} ORDER BY 2 LIMIT :few) f "
+            f"SELECT {columns}, {condition} FROM ({best} ORDER BY 2 LIMIT :few) f "
             "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, c.source, c.position",
             values,
         ).fetchall()
@@ -281,7 +279,7 @@ class SqliteIndex:
         if len(rows) < few or (len(found) >= limit and found[limit - 1].rank < least):
             return found[:limit]
         rows = self._connection.execute(
-            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
+            f"SELECT {columns} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
             f"WHERE f.rank <= :least AND {condition} ORDER BY f.rank, c.source, c.position LIMIT :limit",
             values | {"least": least if len(found) >= limit else 0.0},
         ).fetchall()
@@ -296,10 +294,6 @@ class SqliteIndex:
         )
         return dict(rows.fetchall())
 
-    def neighbours(self, keys: Collection[int]) -> list[int]:
-        sources = f"SELECT source FROM chunks WHERE rowid {_IS_LISTED}"
-        return sorted(self._column(f"SELECT rowid FROM chunks WHERE source IN ({sources})", (as_array(keys),)))
-
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         # A term may be in far more rows than there are keys. To join them is faster than IN: SQLite leaves most rows
         # out by a filter of bits, without looking them up.
@@ -309,15 +303,6 @@ class SqliteIndex:
             "WHERE chunks_fts MATCH ? AND key = +chunks_fts.rowid"
         )
         return frozenset(self._column(matching, (as_array(keys), expression)))
-
-    def stems(self, words: Iterable[str]) -> dict[str, str]:
-        return self._words.stems(words)
-
-    @functools.cached_property
-    def _words(self) -> "WordCutter":
-        from memory_kb.index.tokenizer import WordCutter
-
-        return WordCutter(self._tokenizer)
 
     def frequency(self, expression: str) -> int:
         return int(*self._column("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)))
@@ -355,53 +340,30 @@ class SqliteIndex:
         entries = {firsts[bisect.bisect_right(firsts, key) - 1] for key in found}
         return len(entries.intersection(counted)) or min(1, len(entries))
 
-    def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        return self._unranked(filters, "AND c.rowid IN (SELECT value FROM json_each(:keys))", {"keys": as_array(keys)})
-
-    def newest(self, filters: Filters, limit: int) -> list[Candidate]:
-        return self._unranked(filters, "ORDER BY c.seen DESC, c.source, c.position LIMIT :limit", {"limit": limit})
-
-    def _unranked(self, filters: Filters, which: str, named: Mapping[str, object]) -> list[Candidate]:
-        condition, values = where(filters, "c")
-        found = f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} {which}"
-        return list(map(Candidate._make, self._connection.execute(found, {**values, **named})))
-
-    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        rows = self._connection.execute(f"SELECT {_CHUNK} FROM chunks WHERE rowid {_IS_LISTED}", (as_array(keys),))
-        return {row[0]: StoredChunk._make(row) for row in rows}
-
     def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
         """Yield the entries that pass the filters, in path order; with `cited` those that may cite that file."""
-        condition, values = where(filters, "chunks")
+        condition, values = where(filters, self.sql)
         if cited:
-            condition += " AND instr(metadata, '\"cites\"') AND instr(metadata, :cited)"
+            condition += " AND instr(c.metadata, '\"cites\"') AND instr(c.metadata, :cited)"
             values["cited"] = cited
         return self._entries(condition, values)
-
-    def _entries(
-        self, condition: str, values: Mapping[str, object] | Sequence[object] = (), order: str = "source, position"
-    ) -> Iterator[StoredEntry]:
-        rows = f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY {order}"
-        return map(StoredEntry._make, self._connection.execute(rows, values))
 
     def memories(self, filters: Filters, source: str | None = None, origin: str | None = None) -> Iterator[Memory]:
         """Yield the entries that pass the filters with all of their text, in path order.
 
         With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
         """
-        condition, values = where(filters, "chunks")
+        condition, values = where(filters, self.sql)
         if origin is not None:
             # Said twice for the index of what people stated.
-            is_stated = "instr(metadata, '\"user_explicit\"') AND " if origin == "user_explicit" else ""
-            condition = f"{is_stated}{condition} AND json_extract(metadata, '$.source') = :origin"
+            is_stated = "instr(c.metadata, '\"user_explicit\"') AND " if origin == "user_explicit" else ""
+            condition = f"{is_stated}{condition} AND json_extract(c.metadata, '$.source') = :origin"
             values["origin"] = origin
         if source is not None:
-            condition, values = f"source = :source AND {condition}", values | {"source": source}
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY}, hash, job, task, learning_type, content, part, char_offset FROM chunks JOIN file_meta ON path = source "
-            f"WHERE {condition} ORDER BY source, position",
-            values,
-        )
+            condition, values = f"c.source = :source AND {condition}", values | {"source": source}
+        fields = (*StoredEntry._fields, "hash", "job", "task", "learning_type", "content", "part", "char_offset")
+        joined, order = "JOIN file_meta f ON f.path = c.source", "ORDER BY c.source, c.position"
+        rows = self._select(fields, f"{condition} {order}", values, joined=joined, hash="f.hash")
         width = len(StoredEntry._fields)
         first: tuple[Any, ...] = ()
         pieces: list[str] = []
@@ -424,40 +386,12 @@ class SqliteIndex:
         if first:
             yield put_together()
 
-    def entries_with_id(self, prefix: str) -> list[StoredEntry]:
-        return list(self._entries("entry_id >= ? AND entry_id < ?", (prefix, prefix + "\U0010ffff")))
-
     def successors(self, entry_id: str) -> list[str]:
         return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
 
-    def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
-        condition, values = visible(filters, "chunks")
-        rows = self._connection.execute(
-            "SELECT entry_id, scope FROM chunks WHERE part = 0 AND entry_id IN (SELECT value FROM json_each(:ids)) "
-            f"AND {condition} GROUP BY entry_id, scope",
-            {**values, "ids": as_array(ids)},
-        )
-        found: dict[str, set[str]] = {}
-        for entry_id, scope in rows:
-            found.setdefault(entry_id, set()).add(scope)
-        return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
-
-    def keys_of(self, source: str, entry_id: str) -> list[int]:
-        """Return the keys of an entry's chunks, in file order."""
-        return self._of_entry("rowid", source, entry_id)
-
-    def contents(self, entry: StoredEntry) -> str:
-        """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._of_entry("content", entry.path, entry.id))
-
-    def _of_entry(self, column: str, source: str, entry_id: str) -> list[Any]:
-        """Return the values of a column in the chunks of an entry, in file order."""
-        rows = f"SELECT {column} FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position"
-        return self._column(rows, (source, entry_id))
-
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""
-        return list(self._entries("source = ?", (source,)))
+        return list(self._entries("c.source = :source", {"source": source}))
 
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
         """Return the entries whose names may contain all words, given in lower case; without words the `limit` newest.
@@ -465,25 +399,27 @@ class SqliteIndex:
         Other than ASCII letters, digits and blanks match any character, and every entry with an alias is returned.
         """
         if not words:
-            return list(self._entries("true", (limit,), "dated DESC, source, position LIMIT ?"))
+            order = "c.dated DESC, c.source, c.position LIMIT :limit"
+            return list(self._entries("true", {"limit": limit}, order))
+        patterns = {f"word{number}": _like(word) for number, word in enumerate(words)}
         condition = " AND ".join(
-            f"(title LIKE ?{at} OR entry_id LIKE ?{at} OR source LIKE ?{at} OR instr(metadata, '\"alias'))"
-            for at in range(1, len(words) + 1)
+            f"(c.title LIKE :{one} OR c.entry_id LIKE :{one} OR c.source LIKE :{one} OR instr(c.metadata, '\"alias'))"
+            for one in patterns
         )
-        return list(self._entries(condition, list(map(_like, words))))
+        return list(self._entries(condition, patterns))
 
     def tag_lists(self, filters: Filters) -> Iterator[tuple[str, str]]:
         """Return the file and the tags, separated by commas, of each entry that passes the filters."""
-        condition, values = where(filters, "chunks")
-        return self._connection.execute(
-            f"SELECT source, tags || ',' || text_tags FROM chunks WHERE part = 0 AND {condition}", values
+        condition, values = where(filters, self.sql)
+        return self._rows(
+            f"SELECT c.source, c.tags || ',' || c.text_tags FROM chunks c WHERE c.part = 0 AND {condition}", values
         )
 
     def entries_of(self, sources: Iterable[str], filters: Filters = EVERYTHING) -> list[StoredEntry]:
         """Return the entries of some files that pass the filters, in path order."""
-        condition, values = where(filters, "chunks")
-        values["sources"] = as_array(sources)
-        return list(self._entries(f"source IN (SELECT value FROM json_each(:sources)) AND {condition}", values))
+        condition, values = where(filters, self.sql)
+        are_inside, given = self._among("source", sources)
+        return list(self._entries(f"{are_inside} AND {condition}", {**values, **given}))
 
     def paths(self) -> list[str]:
         """Return the paths of all files, in order."""
