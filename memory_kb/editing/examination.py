@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.doctor import is_file
-from memory_kb.index.editor_catalog import Catalog, FoundHeading, find_headings, make_catalog, make_part, read_unsaved
-from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, say_rival
+from memory_kb.index.editor_catalog import (
+    EMPTY,
+    Catalog,
+    FoundHeading,
+    find_headings,
+    make_catalog,
+    make_part,
+    read_unsaved,
+)
+from memory_kb.index.link_names import find_rival, find_targets, say_rival
 from memory_kb.index.note_findings import Remark, find_claim, find_line, line_span, say_dead, say_double
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
@@ -42,15 +50,14 @@ class Examination:
         self._vault = vault
         self._index = index
         self._writer = writer
-        self._catalog: Catalog | None = None
-        self._targets = KeptTargets()
+        self._catalog = EMPTY
 
     def catalog(self) -> Catalog:
         """Return all entries with their names and links, as they are now in the files."""
 
         def read(index: SqliteIndex) -> Catalog:
-            if self._catalog is None or self._catalog.generation != index.generation:
-                self._catalog = make_catalog(index, self._targets)
+            if self._catalog.generation != index.generation:
+                self._catalog = make_catalog(index, self._catalog)
             return self._catalog
 
         return self._index.read(read)

@@ -7,12 +7,11 @@ import itertools
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from memory_kb.index.link_names import (
-    KeptTargets,
     aliases_of,
     entries_named,
     entries_with_texts,
@@ -53,12 +52,14 @@ class Catalog:
         generation: the state of the index that it describes.
         names: what a link may call an entry, in lower case.
         links: the relations and targets of each entry that has any, by path and first line.
+        hashes: the hash of each file, by path.
     """
 
     generation: int
     entries: tuple[StoredEntry, ...]
     names: Mapping[str, StoredEntry]
     links: Mapping[tuple[str, int], tuple[tuple[str, str], ...]]
+    hashes: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, target: str, source: str = "") -> StoredEntry | None:
         """Return the entry that a link in a file leads to."""
@@ -260,14 +261,15 @@ def find_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHead
 EMPTY = Catalog(-1, (), {}, {})
 
 
-def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
-    """Return a catalog of all entries of the index."""
-    entries, links = [], {}
-    for entry, text in entries_with_texts(index):
-        entries.append(entry)
-        if found := tuple(links_of(entry, text, kept.find)):
+def make_catalog(index: SqliteIndex, before: Catalog = EMPTY) -> Catalog:
+    """Return a catalog of all entries of the index; the texts of files that an earlier one knows are not read again."""
+    entries, hashes = tuple(index.entries(EVERYTHING)), index.file_hashes()
+    is_known = {path: before.hashes.get(path) == digest for path, digest in hashes.items()}
+    links = {place: found for place, found in before.links.items() if is_known.get(place[0])}
+    for entry, text in entries_with_texts(index, (one for one in entries if not is_known.get(one.path))):
+        if found := tuple(links_of(entry, text)):
             links[entry.path, entry.line] = found
-    return Catalog(index.generation, tuple(entries), name_entries(entries), links)
+    return Catalog(index.generation, entries, name_entries(entries), links, hashes)
 
 
 def make_part(index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Collection[str]) -> Catalog:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import json
+import operator
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
@@ -23,15 +24,19 @@ def read_metadata(entry: StoredEntry) -> dict[str, Any]:
     return json.loads(entry.metadata) if entry.metadata else {}
 
 
-def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
-    """Yield all entries in path order, each with its text where that may hold a link."""
-    texts = index.linking_texts()
-    source, held = next(texts, ("", []))
-    for entry in index.entries(EVERYTHING):
-        while held and source < entry.path:
-            source, held = next(texts, ("", []))
-        here = held if source == entry.path else ()
-        yield entry, next((one.text for one in here if one.line == entry.line), "")
+#: Files whose texts are read at a time.
+_BATCH = 500
+
+
+def entries_with_texts(index: SqliteIndex, entries: Iterable[StoredEntry]) -> Iterator[tuple[StoredEntry, str]]:
+    """Yield some entries, which are in path order, each with its text."""
+    files = [(path, list(inside)) for path, inside in itertools.groupby(entries, operator.attrgetter("path"))]
+    for start in range(0, len(files), _BATCH):
+        batch = files[start : start + _BATCH]
+        texts = index.texts([path for path, _ in batch])
+        for path, inside in batch:
+            by_line = {one.line: one.text for one in texts.get(path, ())}
+            yield from ((entry, by_line.get(entry.line, "")) for entry in inside)
 
 
 def named(index: SqliteIndex, wanted: Collection[tuple[str, str]]) -> dict[str, StoredEntry]:
@@ -72,30 +77,7 @@ def find_targets(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment))
 
 
-class KeptTargets:
-    """The link targets of texts that were read before, so that only changed ones are parsed again."""
-
-    def __init__(self) -> None:
-        self._kept: dict[bytes, tuple[str, ...]] = {}
-
-    def find(self, text: str) -> tuple[str, ...]:
-        """Return what `find_targets` does.
-
-        Example:
-            >>> kept = KeptTargets()
-            >>> kept.find("[[a]]"), kept.find("[[a]]")
-            (('a',), ('a',))
-        """
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        found = self._kept.get(digest)
-        if found is None:
-            found = self._kept[digest] = find_targets(text)
-        return found
-
-
-def links_of(
-    entry: StoredEntry, text: str, find: Callable[[str], tuple[str, ...]] = find_targets
-) -> Iterator[tuple[str, str]]:
+def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
     """Yield the `(relation, target)` pairs of an entry.
 
     Its typed links come first, then the links of its text.
@@ -104,7 +86,7 @@ def links_of(
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
-    for target in find(text) if text else ():
+    for target in find_targets(text):
         yield "mentions", target
 
 

@@ -28,7 +28,7 @@ from memory_kb.index.link_names import (
     resolve,
 )
 from memory_kb.index.rows import decode_note
-from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.survey import find_hidden, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
 
 
+#: Holds for chunks that may have a link to a note.
+_HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
 _PLACE = regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 
 
@@ -156,16 +158,13 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
 
 
 def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
-    """Yield an entry and those that may link to it, each with its text; parsing all of a large vault takes a minute."""
+    """Return an entry and those that may link to it, each with its text; parsing all of a large vault takes a minute."""
     ends = {posixpath.basename(name).removesuffix(".md") for name in called}
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):
-        yield from entries_with_texts(index)
-        return
-    sources = {entry.path, *index.files_with_fields(["links"]), *index.files_saying(words, "content", HAS_LINK)}
-    texts = index.texts(sorted(sources))
-    for other in index.entries_of(sources):
-        yield other, next((one.text for one in texts.get(other.path, ()) if one.line == other.line), "")
+        return entries_with_texts(index, index.entries(EVERYTHING))
+    sources = {entry.path, *index.files_with_fields(["links"]), *index.files_saying(words, "content", _HAS_LINK)}
+    return entries_with_texts(index, index.entries_of(sources))
 
 
 def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:

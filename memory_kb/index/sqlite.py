@@ -58,8 +58,6 @@ class EntryText(NamedTuple):
     text: str
 
 
-#: Holds for chunks that may have a link to a note.
-HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
 _IS_LISTED = "IN (SELECT value FROM json_each(?))"
 _TEXT = "source, entry_id, title, line, end_line, part, content"
 
@@ -472,14 +470,6 @@ class SqliteIndex(Index):
             (as_array(sources),),
         )
         return dict(_join_texts(rows))
-
-    def linking_texts(self) -> Iterator[tuple[str, list[EntryText]]]:
-        """Yield each file with the texts of its entries that may hold a link to a note, in path order."""
-        rows = self._connection.execute(
-            f"SELECT {_TEXT} FROM chunks WHERE (source, entry_id) IN "
-            f"(SELECT source, entry_id FROM chunks WHERE {HAS_LINK}) ORDER BY source, position"
-        )
-        return _join_texts(rows)
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
