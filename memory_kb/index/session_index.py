@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from memory_kb.errors import VaultBusy
 from memory_kb.index.database import (
@@ -34,7 +34,7 @@ from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6273
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _LOCK = "sessions.lock"
 _SCHEMA = """
 DROP TABLE IF EXISTS events_fts;
@@ -73,6 +73,7 @@ CREATE TABLE events (
     role     TEXT,
     tool     TEXT,
     ok       INTEGER,
+    outcome  TEXT,             -- how the session went, where its end says so
     injected INTEGER NOT NULL, -- 1 where all of it is text that memory-kb gave the agent
     content  TEXT NOT NULL,    -- its words, those of its arguments and its error
     terms    TEXT              -- CJK bigrams
@@ -124,7 +125,7 @@ WITH seen AS (
     SELECT m.session, count(e.id) AS events, min(e.id) AS first, max(e.id) AS last
     FROM file_meta m LEFT JOIN events e ON e.session = m.session GROUP BY m.session
 )
-SELECT s.session, {agent}, {job}, {task}, f.ts, l.ts, s.events, CASE WHEN l.event IS 'end' THEN 'ended' ELSE 'open' END, l.offset
+SELECT s.session, {agent}, {job}, {task}, f.ts, l.ts, s.events, CASE WHEN l.event IS 'end' THEN 'ended' ELSE 'open' END, l.outcome
 FROM seen s LEFT JOIN events f ON f.id = s.first LEFT JOIN events l ON l.id = s.last
 WHERE (:agent IS NULL OR EXISTS (SELECT 1 FROM events e WHERE e.session = s.session AND e.agent = :agent))
   AND (:job IS NULL OR EXISTS (SELECT 1 FROM events e WHERE e.session = s.session AND e.job = :job))
@@ -167,24 +168,11 @@ class SessionList:
     degraded: tuple[str, ...] = ()
 
 
-def _seen(row: Sequence[Any], files: SessionFiles) -> SessionSeen:
-    """Return a session; its outcome is among the arguments of its end, which only the session's file has."""
-    *fields, offset = row
-    one = SessionSeen(*fields)
-    if one.state == "open":
-        return one
-    try:
-        event = next(line.parse() for line in read_lines(files.path(one.session), offset))
-    except (OSError, NoEvent, StopIteration):
-        return one
-    return replace(one, outcome=outcome_of(event) if event else None)
-
-
 _T = TypeVar("_T")
 #: Bytes at the beginning and before the offset that must still be the same for reading on.
 _SAMPLE = 1024
 _TEXT_COLUMNS = "content, tool, terms, agent"
-_COLUMNS = "session, offset, seq, ts, job, task, agent, type, event, role, tool, ok, injected, content, terms"
+_COLUMNS = "session, offset, seq, ts, job, task, agent, type, event, role, tool, ok, outcome, injected, content, terms"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?{', ?' * _COLUMNS.count(',')})"
 _INDEX_ROWS = f"INSERT INTO events_fts (rowid, {_TEXT_COLUMNS}) SELECT id, {_TEXT_COLUMNS} FROM events WHERE id > ?"
 _UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 'delete', id, {_TEXT_COLUMNS} FROM events WHERE session = ?"
@@ -245,7 +233,7 @@ class SessionIndex:
         statement = _STATEMENT.format(**{name: _FIRST.format(name) for name in ("agent", "job", "task")})
         wanted = {"only_open": only_open, "agent": agent, "job": job}
         rows = self._use(lambda connection: connection.execute(statement, wanted).fetchall())
-        return tuple(_seen(row, self._files) for row in rows)
+        return tuple(SessionSeen(*row) for row in rows)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Return the result of `work` with the database; a damaged one is made anew, and `work` called again."""
@@ -370,7 +358,8 @@ def _row(event: Event, session: str, offset: int) -> Row:
     text = printable(text).replace("\0", " ")
     terms = cjk_terms(text) if has_cjk(text) else None
     kind = (event.ts, event.job, event.task, event.agent, event.type, event.event, event.role, event.tool)
-    return (session, offset, event.seq, *kind, event.ok, event.injected == "whole", text, terms)
+    outcome = printable(outcome_of(event) or "") or None if event.event == "end" else None
+    return (session, offset, event.seq, *kind, event.ok, outcome, event.injected == "whole", text, terms)
 
 
 def _sample(path: Path, offset: int) -> bytes:
