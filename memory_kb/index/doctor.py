@@ -300,7 +300,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
                 continue
             with contextlib.suppress(OSError):
                 raw = read_note_bytes(vault, file)
-                rows = index.chunks_of(file.path)
+                rows = [chunk for _, chunk in index.numbered_chunks([file.path])]
                 digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
                 if kept.get(file.path) == digest or rows == list(read_as_indexed(vault, raw).chunks):
                     agreed[file.path] = digest

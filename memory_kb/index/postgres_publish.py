@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from psycopg import Connection, Copy
 
+    from memory_kb.index.port import VectorTable
     from memory_kb.index.sqlite import SqliteIndex
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -206,7 +207,31 @@ class _Writer:
                 return 0
             self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._vault,))
             self.record("space = %s", space)
-        return postgres_vectors.fill(self._connection, self._vault, theirs[0], local, self._arriving)
+        table = local.vectors.table(theirs[0])
+        return self._send_vectors(local, table) if table else 0
+
+    def _send_vectors(self, local: SqliteIndex, table: VectorTable) -> int:
+        """Send the vectors of the chunks that have none there; return the number of chunks that got some."""
+        import numpy as np
+
+        missing = self._connection.execute(
+            "SELECT c.source, c.position, c.key FROM chunks c WHERE c.vault = %s AND NOT EXISTS "
+            "(SELECT FROM vectors e WHERE e.vault = c.vault AND e.key = c.key)",
+            (self._vault,),
+        ).fetchall()
+        keys = {(source, position): key for source, position, key in missing}
+        sent = 0
+        with self._arriving("vectors", "vault, key, passage, embedding", "(FORMAT BINARY)") as copy:
+            copy.set_types(["int4", "int8", "int4", "float4[]"])
+            for sources in batched(dict.fromkeys(source for source, *_ in missing), _BATCH):
+                for number, chunk in local.numbered_chunks(sources):
+                    key = keys.get((chunk.source, chunk.position))
+                    start, end = np.searchsorted(table.keys, (number, number + 1))
+                    if key is not None and start < end:
+                        for passage, row in enumerate(table.rows[start:end]):
+                            copy.write_row((self._vault, key, passage, row.tolist()))
+                        sent += 1
+        return sent
 
     @contextmanager
     def _arriving(self, table: str, columns: str, form: str = "") -> Iterator[Copy]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.postgres_schema import VaultRow
-from memory_kb.index.vectors import make_passages
 
 if TYPE_CHECKING:
-    from psycopg import Connection, Copy
+    from psycopg import Connection
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.base import Vectors, VectorSpace
@@ -52,36 +49,6 @@ def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
     """Return the space of the vectors of a machine's index, and how many there are."""
     held = local.vectors.held
     return (held.space, held.rows) if held and held.rows else None
-
-
-def fill(
-    connection: Connection, vault: int, space: VectorSpace, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
-) -> int:  # fmt: skip
-    """Send the vectors that a vault lacks and the machine has; return the number of chunks that got one."""
-    import numpy as np
-
-    missing = connection.execute(
-        "SELECT c.source, c.position, c.key FROM chunks c WHERE c.vault = %s AND NOT EXISTS "
-        "(SELECT FROM vectors e WHERE e.vault = c.vault AND e.key = c.key) ORDER BY 1, 2",
-        (vault,),
-    ).fetchall()
-    sent = 0
-    with arriving("vectors", "vault, key, passage, embedding", "(FORMAT BINARY)") as copy:
-        copy.set_types(["int4", "int8", "int4", "float4[]"])
-        for source, rows in itertools.groupby(missing, key=operator.itemgetter(0)):
-            keys = {position: key for _, position, key in rows}
-            chunks = [one for one in local.chunks_of(source) if one.position in keys]
-            made = [
-                make_passages(keys[one.position], one.title if one.is_titled else "", one.headings, one.content)
-                for one in chunks
-            ]
-            known = local.vectors.cache.known(space, {one.hash for passages in made for one in passages})
-            for passages in made:
-                if all(one.hash in known for one in passages):
-                    for number, one in enumerate(passages):
-                        copy.write_row((vault, one.key, number, np.frombuffer(known[one.hash], "<f4").tolist()))
-                    sent += 1
-    return sent
 
 
 def index_nearest(connection: Connection) -> None:

@@ -437,12 +437,6 @@ class SqliteIndex(Index):
         saying = f"SELECT DISTINCT source FROM chunks WHERE {says} AND {condition}"
         return self._column(saying, (f"{{{column}}} : ({either})",))
 
-    def chunks_of(self, source: str) -> list[Chunk]:
-        """Return the chunks of a file as they were put in."""
-        columns = ", ".join(Chunk._fields)
-        rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
-        return list(map(Chunk._make, rows))
-
     def numbered_chunks(self, sources: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Yield the chunks of some files as they were put in, in the order of their rows, with the number of each."""
         rows = self._connection.execute(
