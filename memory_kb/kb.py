@@ -1,11 +1,12 @@
 """`KnowledgeBase`: the one entry point of the Python API.
 
-It creates its services when they are first used, and holds no rules of its own.
+It creates its services when they are first used, loading their modules then, and holds no rules of its own.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -20,55 +21,84 @@ from memory_kb.vault import Vault, find_vault, working_folder
 if TYPE_CHECKING:
     import threading
 
-    from memory_kb.agents.bridge import Bridge
-    from memory_kb.agents.hooks import Hooks
-    from memory_kb.agents.install import Agents
-    from memory_kb.context.service import Contexts
-    from memory_kb.editing.editor_actions import EditorActions
-    from memory_kb.editing.examination import Examination
-    from memory_kb.editing.source import Editing
-    from memory_kb.episodes.service import Diary, Episodes
-    from memory_kb.git.ci import Evaluation
-    from memory_kb.git.service import Git
-    from memory_kb.importers.service import Imports
-    from memory_kb.index.indexing import Indexing
-    from memory_kb.index.listing import Listing
+    import memory_kb.agents.agent
+    import memory_kb.agents.bridge
+    import memory_kb.agents.hooks
+    import memory_kb.agents.install
+    import memory_kb.context.service
+    import memory_kb.editing.editor_actions
+    import memory_kb.editing.examination
+    import memory_kb.editing.source
+    import memory_kb.episodes.service
+    import memory_kb.git.ci
+    import memory_kb.git.service
+    import memory_kb.importers.service
+    import memory_kb.index.indexing
+    import memory_kb.index.listing
+    import memory_kb.index.vault_index
+    import memory_kb.index.watch
+    import memory_kb.learning.capture
+    import memory_kb.learning.citations
+    import memory_kb.learning.compaction
+    import memory_kb.learning.entry_verbs
+    import memory_kb.learning.exposure
+    import memory_kb.learning.extraction
+    import memory_kb.learning.lifecycle
+    import memory_kb.learning.memories
+    import memory_kb.learning.outcomes
+    import memory_kb.learning.review
+    import memory_kb.learning.rule_gate
+    import memory_kb.learning.rules
+    import memory_kb.learning.stages
+    import memory_kb.providers.models
+    import memory_kb.search.service
+    import memory_kb.sessions.end
+    import memory_kb.sessions.maintenance
+    import memory_kb.sessions.service
+    import memory_kb.sessions.trace
+    import memory_kb.skills.service
+    import memory_kb.store.undo
+    import memory_kb.store.writer
+    import memory_kb.web_queries
+    import memory_kb.working.continuity
+    import memory_kb.working.handoffs
+    import memory_kb.working.ledgers
+    import memory_kb.working.task_files
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.index.watch import Watching
-    from memory_kb.learning.capture import Captures
-    from memory_kb.learning.citations import Citations
-    from memory_kb.learning.compaction import Compactor
-    from memory_kb.learning.entry_verbs import EntryVerbs
-    from memory_kb.learning.exposure import Exposures
-    from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.lifecycle import Lifecycle
-    from memory_kb.learning.memories import Memories, MemoryCache
-    from memory_kb.learning.outcomes import Outcomes
-    from memory_kb.learning.review import Review
-    from memory_kb.learning.rule_gate import RuleGate
-    from memory_kb.learning.rules import Rules
-    from memory_kb.learning.stages import Stages
+    from memory_kb.learning.memories import MemoryCache
     from memory_kb.model import Problem
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
-    from memory_kb.search.service import Searching
-    from memory_kb.sessions.maintenance import EndedSession, Maintenance
-    from memory_kb.sessions.service import Sessions
-    from memory_kb.sessions.trace import Traces
-    from memory_kb.skills.service import Skills
-    from memory_kb.store.undo import Undo
+    from memory_kb.sessions.maintenance import EndedSession
     from memory_kb.store.writer import Writer
-    from memory_kb.web_queries import Browsing
-    from memory_kb.working.continuity import Continuity
-    from memory_kb.working.handoffs import Handoffs
-    from memory_kb.working.ledgers import Ledgers
-    from memory_kb.working.task_files import TaskFiles
 
 #: Seconds that indexing may take while an agent waits for a hook.
 _HOOK_INDEX_SECONDS = 0.4
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class _Package:
+    """A package whose modules are imported when they are first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        module = importlib.import_module(f"{self._name}.{name}")
+        found = _Package(module.__name__) if hasattr(module, "__path__") else module
+        setattr(self, name, found)
+        return found
+
+
+if not TYPE_CHECKING:
+    memory_kb = _Package("memory_kb")
+
+
+def _service(make: Callable[[KnowledgeBase], _R]) -> functools.cached_property[_R]:
+    """Return an attribute of the knowledge base that is made when it is first used."""
+    return functools.cached_property(make)
 
 
 class _Verb(Generic[_P, _R]):
@@ -179,27 +209,6 @@ class KnowledgeBase:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.index.generation
 
-    @functools.cached_property
-    def index(self) -> VaultIndex:
-        """The index of the notes."""
-        from memory_kb.index.vault_index import VaultIndex
-
-        return self._index or VaultIndex(self.vault)
-
-    @functools.cached_property
-    def writer(self) -> Writer:
-        """Writes changes to the notes."""
-        from memory_kb.store.writer import Writer
-
-        return self._writer or Writer(self.vault, self.index.index_written, agent_files=_agent_files)
-
-    @functools.cached_property
-    def memories(self) -> Memories:
-        """The entries as values, and the way in for new ones."""
-        from memory_kb.learning.memories import Memories
-
-        return Memories(self.vault, self.index, self.writer, cache=self._cache)
-
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
 
@@ -208,21 +217,17 @@ class KnowledgeBase:
         return self._open_past(self.git.vault_at(revision))
 
     def _open_past(self, vault: Vault) -> Self:
-        from memory_kb.index.vault_index import VaultIndex
-
         refuse = self.git.refuse_vectors if self.index.may_embed else None
-        return type(self)(vault, index=VaultIndex(vault, choose=refuse))
+        return type(self)(vault, index=memory_kb.index.vault_index.VaultIndex(vault, choose=refuse))
 
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
-        from memory_kb.sessions.end import SessionEnd
-
         writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
         own = KnowledgeBase(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
         maintaining = own
         if ended.is_preview:  # A preview asks no language model whether entries contradict each other.
             maintaining = KnowledgeBase(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
-        return SessionEnd(
+        return memory_kb.sessions.end.SessionEnd(
             ended=ended,
             vault=own.vault,
             index=own.index,
@@ -246,14 +251,11 @@ class KnowledgeBase:
 
         It asks no language model, embeds only where there are vectors, and gives up indexing soon.
         """
-        from memory_kb.index.vault_index import VaultIndex
-
         vault = _without_model(self.vault)
         if not (vault.machine / "vectors").is_dir():
             embeddings = vault.settings.embeddings._replace(provider="none")
             vault = vault._replace(settings=vault.settings._replace(embeddings=embeddings))
-
-        index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
+        index = memory_kb.index.vault_index.VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -263,143 +265,75 @@ class KnowledgeBase:
         return "_for_hooks" in self.__dict__ and self._for_hooks.index.needs_background_update
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
-        from memory_kb.sessions.maintenance import IdleMaintenance
+        return (memory_kb.sessions.maintenance.IdleMaintenance(self.reopen),) if self.vault.memory else ()
 
-        return (IdleMaintenance(self.reopen),) if self.vault.memory else ()
-
-    @functools.cached_property
-    def models(self) -> Models:
-        """The language model and the token counter."""
-        from memory_kb.providers.models import Models
-
-        return self._models or Models(self.vault)
-
-    @functools.cached_property
-    def entries(self) -> EntryVerbs:
-        from memory_kb.learning.entry_verbs import EntryVerbs
-
-        return EntryVerbs(self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories)
-
-    @functools.cached_property
-    def hooks(self) -> Hooks:
-        from memory_kb.agents.hooks import Hooks
-
-        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update)
-
-    @functools.cached_property
-    def traces(self) -> Traces:
-        from memory_kb.sessions.trace import Traces
-
-        return Traces(self.sessions.files, self._ended.unwritten_end if self._ended else None)
-
-    @functools.cached_property
-    def outcomes(self) -> Outcomes:
-        from memory_kb.agents.agent import recognise
-        from memory_kb.learning.outcomes import Outcomes
-
-        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.of)
-
-    @functools.cached_property
-    def watching(self) -> Watching:
-        from memory_kb.index.watch import Watching
-
-        return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
-
-    @functools.cached_property
-    def agents(self) -> Agents:
-        from memory_kb.agents.install import Agents
-
-        return Agents(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def bridges(self) -> Bridge:
-        from memory_kb.agents.bridge import Bridge
-
-        return Bridge(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def browsing(self) -> Browsing:
-        from memory_kb.web_queries import Browsing
-
-        return Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
-
-    @functools.cached_property
-    def captures(self) -> Captures:
-        from memory_kb.learning.capture import Captures
-
-        return Captures(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def citations(self) -> Citations:
-        from memory_kb.learning.citations import Citations
-
-        return Citations(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def compactor(self) -> Compactor:
-        from memory_kb.learning.compaction import Compactor
-
-        return Compactor(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def contexts(self) -> Contexts:
-        from memory_kb.context.service import Contexts
-
-        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
-
-    @functools.cached_property
-    def continuity(self) -> Continuity:
-        from memory_kb.working.continuity import Continuity
-
-        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
-
-    @functools.cached_property
-    def diary(self) -> Diary:
-        from memory_kb.episodes.service import Diary
-
-        return Diary(self.memories)
-
-    @functools.cached_property
-    def editor_actions(self) -> EditorActions:
-        from memory_kb.editing.editor_actions import EditorActions
-
-        return EditorActions(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
-
-    @functools.cached_property
-    def editing(self) -> Editing:
-        from memory_kb.editing.source import Editing
-
-        return Editing(self.vault, self.writer, self.listing)
-
-    @functools.cached_property
-    def episodes(self) -> Episodes:
-        from memory_kb.episodes.service import Episodes
-
-        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of)
-
-    @functools.cached_property
-    def evaluation(self) -> Evaluation:
-        from memory_kb.git.ci import Evaluation
-
-        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
-
-    @functools.cached_property
-    def examination(self) -> Examination:
-        from memory_kb.editing.examination import Examination
-
-        return Examination(self.vault, self.index, self.writer)
-
-    @functools.cached_property
-    def exposures(self) -> Exposures:
-        from memory_kb.learning.exposure import Exposures
-
-        return Exposures(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def extraction(self) -> Extraction:
-        from memory_kb.learning.extraction import Extraction
-
-        return Extraction(
+    #: The index of the notes.
+    index = _service(lambda self: self._index or memory_kb.index.vault_index.VaultIndex(self.vault))
+    #: The language model and the token counter.
+    models = _service(lambda self: self._models or memory_kb.providers.models.Models(self.vault))
+    #: Writes changes to the notes.
+    writer = _service(
+        lambda self: (
+            self._writer
+            or memory_kb.store.writer.Writer(self.vault, self.index.index_written, agent_files=_agent_files)
+        )
+    )
+    #: The entries as values, and the way in for new ones.
+    memories = _service(
+        lambda self: memory_kb.learning.memories.Memories(self.vault, self.index, self.writer, cache=self._cache)
+    )
+    undo_verbs = _service(lambda self: memory_kb.store.undo.Undo(self.vault, self.writer))
+    listing = _service(lambda self: memory_kb.index.listing.Listing(self.vault, self.index))
+    searching = _service(lambda self: memory_kb.search.service.Searching(self.vault, self.index, lambda: self.models))
+    citations = _service(lambda self: memory_kb.learning.citations.Citations(self.vault, self.writer, self.memories))
+    indexing = _service(
+        lambda self: memory_kb.index.indexing.Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
+    )
+    watching = _service(
+        lambda self: memory_kb.index.watch.Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
+    )
+    entries = _service(
+        lambda self: memory_kb.learning.entry_verbs.EntryVerbs(
+            self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories
+        )
+    )
+    rule_gate = _service(lambda self: memory_kb.learning.rule_gate.RuleGate(self.vault, self.memories))
+    sessions = _service(lambda self: memory_kb.sessions.service.Sessions(self.vault, self._finish_session))
+    traces = _service(
+        lambda self: memory_kb.sessions.trace.Traces(
+            self.sessions.files, self._ended.unwritten_end if self._ended else None
+        )
+    )
+    outcomes = _service(
+        lambda self: memory_kb.learning.outcomes.Outcomes(
+            self.vault, self.writer, self.memories, memory_kb.agents.agent.recognise, self.traces.of
+        )
+    )
+    captures = _service(lambda self: memory_kb.learning.capture.Captures(self.vault, self.writer, self.memories))
+    compactor = _service(
+        lambda self: memory_kb.learning.compaction.Compactor(self.vault, self.writer, self.memories, self.models)
+    )
+    continuity = _service(
+        lambda self: memory_kb.working.continuity.Continuity(
+            self.vault, self.index, lambda: self.writer, self.searching
+        )
+    )
+    contexts = _service(
+        lambda self: memory_kb.context.service.Contexts(
+            self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching
+        )
+    )
+    diary = _service(lambda self: memory_kb.episodes.service.Diary(self.memories))
+    episodes = _service(
+        lambda self: memory_kb.episodes.service.Episodes(
+            self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of
+        )
+    )
+    exposures = _service(lambda self: memory_kb.learning.exposure.Exposures(self.vault, self.writer, self.memories))
+    stage = _service(lambda self: memory_kb.learning.stages.Stages(self.vault, self.writer, self.memories, self.models))
+    task_files = _service(lambda self: memory_kb.working.task_files.TaskFiles(self.vault, self.writer))
+    extraction = _service(
+        lambda self: memory_kb.learning.extraction.Extraction(
             self.vault,
             self.writer,
             self.memories,
@@ -409,48 +343,20 @@ class KnowledgeBase:
             self.sessions.files,
             self.task_files.documents,
         )
-
-    @functools.cached_property
-    def git(self) -> Git:
-        from memory_kb.git.service import Git
-
-        return Git(self.vault, self.index, self.undo_verbs)
-
-    @functools.cached_property
-    def handoffs(self) -> Handoffs:
-        from memory_kb.working.handoffs import Handoffs
-
-        return Handoffs(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def imports(self) -> Imports:
-        from memory_kb.importers.service import Imports
-
-        return Imports(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def indexing(self) -> Indexing:
-        from memory_kb.index.indexing import Indexing
-
-        return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
-
-    @functools.cached_property
-    def ledgers(self) -> Ledgers:
-        from memory_kb.working.ledgers import Ledgers
-
-        return Ledgers(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def lifecycle(self) -> Lifecycle:
-        from memory_kb.learning.lifecycle import Lifecycle
-
-        return Lifecycle(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def maintenance(self) -> Maintenance:
-        from memory_kb.sessions.maintenance import Maintenance
-
-        return Maintenance(
+    )
+    handoffs = _service(lambda self: memory_kb.working.handoffs.Handoffs(self.vault, self.writer, self.memories))
+    ledgers = _service(lambda self: memory_kb.working.ledgers.Ledgers(self.vault, self.writer, self.memories))
+    lifecycle = _service(
+        lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.writer, self.memories, self.models)
+    )
+    rules = _service(
+        lambda self: memory_kb.learning.rules.Rules(self.vault, self.index, self.writer, self.memories, self.models)
+    )
+    skills = _service(
+        lambda self: memory_kb.skills.service.Skills(self.vault, self.index, self.writer, self.memories, self.searching)
+    )
+    maintenance = _service(
+        lambda self: memory_kb.sessions.maintenance.Maintenance(
             self.vault,
             self.index,
             self.writer,
@@ -462,66 +368,32 @@ class KnowledgeBase:
             self.outcomes,
             self.rules,
         )
-
-    @functools.cached_property
-    def listing(self) -> Listing:
-        from memory_kb.index.listing import Listing
-
-        return Listing(self.vault, self.index)
-
-    @functools.cached_property
-    def review(self) -> Review:
-        from memory_kb.learning.review import Review
-
-        return Review(self.vault, self.index, self.writer, self.memories)
-
-    @functools.cached_property
-    def rule_gate(self) -> RuleGate:
-        from memory_kb.learning.rule_gate import RuleGate
-
-        return RuleGate(self.vault, self.memories)
-
-    @functools.cached_property
-    def rules(self) -> Rules:
-        from memory_kb.learning.rules import Rules
-
-        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def searching(self) -> Searching:
-        from memory_kb.search.service import Searching
-
-        return Searching(self.vault, self.index, lambda: self.models)
-
-    @functools.cached_property
-    def sessions(self) -> Sessions:
-        from memory_kb.sessions.service import Sessions
-
-        return Sessions(self.vault, self._finish_session)
-
-    @functools.cached_property
-    def skills(self) -> Skills:
-        from memory_kb.skills.service import Skills
-
-        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
-
-    @functools.cached_property
-    def stage(self) -> Stages:
-        from memory_kb.learning.stages import Stages
-
-        return Stages(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def task_files(self) -> TaskFiles:
-        from memory_kb.working.task_files import TaskFiles
-
-        return TaskFiles(self.vault, self.writer)
-
-    @functools.cached_property
-    def undo_verbs(self) -> Undo:
-        from memory_kb.store.undo import Undo
-
-        return Undo(self.vault, self.writer)
+    )
+    examination = _service(lambda self: memory_kb.editing.examination.Examination(self.vault, self.index, self.writer))
+    review = _service(lambda self: memory_kb.learning.review.Review(self.vault, self.index, self.writer, self.memories))
+    editor_actions = _service(
+        lambda self: memory_kb.editing.editor_actions.EditorActions(
+            self.vault, self.index, self.writer, self.memories, self.examination, self.review
+        )
+    )
+    editing = _service(lambda self: memory_kb.editing.source.Editing(self.vault, self.writer, self.listing))
+    git = _service(lambda self: memory_kb.git.service.Git(self.vault, self.index, self.undo_verbs))
+    evaluation = _service(
+        lambda self: memory_kb.git.ci.Evaluation(
+            self.vault, self.index, self.contexts, self.git, self.searching, self._open_past
+        )
+    )
+    browsing = _service(
+        lambda self: memory_kb.web_queries.Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
+    )
+    imports = _service(lambda self: memory_kb.importers.service.Imports(self.vault, self.writer, self.memories))
+    agents = _service(lambda self: memory_kb.agents.install.Agents(self.vault, self.writer, self.memories))
+    bridges = _service(lambda self: memory_kb.agents.bridge.Bridge(self.vault, self.writer, self.memories))
+    hooks = _service(
+        lambda self: memory_kb.agents.hooks.Hooks(
+            self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update
+        )
+    )
 
     sync = _Verb(lambda kb: kb.indexing.sync)
     estimate = _Verb(lambda kb: kb.indexing.estimate)
@@ -614,9 +486,7 @@ def _without_model(vault: Vault) -> Vault:
 
 
 def _agent_files() -> Collection[str]:
-    from memory_kb.agents.agent import file_names
-
-    return file_names()
+    return memory_kb.agents.agent.file_names()
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:

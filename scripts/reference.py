@@ -36,7 +36,7 @@ def _methods(kb: KnowledgeBase) -> Iterator[str]:
 
 def _families(kb: KnowledgeBase) -> Iterator[str]:
     flat = {getattr(kb, name) for name, found in vars(KnowledgeBase).items() if hasattr(found, "find")}
-    for family, found in vars(KnowledgeBase).items():
+    for family, found in sorted(vars(KnowledgeBase).items()):
         if isinstance(found, functools.cached_property) and not family.startswith("_") and family not in _INNER:
             service = getattr(kb, family)
             for name, method in inspect.getmembers(service, inspect.ismethod):
