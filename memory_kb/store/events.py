@@ -2,7 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -85,17 +85,6 @@ def strings_of(value: object, depth: int = 0) -> Iterator[str]:
     elif depth < _DEPTH and isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from strings_of(item, depth + 1)
-
-
-def map_strings(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
-    """Return a JSON value with every text in it changed."""
-    if isinstance(value, str):
-        return change(value)
-    if depth < _DEPTH and isinstance(value, Mapping):
-        return {name: map_strings(item, change, depth + 1) for name, item in value.items()}
-    if depth < _DEPTH and isinstance(value, list):
-        return [map_strings(item, change, depth + 1) for item in value]
-    return value
 
 
 TYPES = ("message", "tool_call", "tool_result", "event")
@@ -277,15 +266,16 @@ def normal_time(value: object) -> str:
 
 
 def format_event(event: Event) -> bytes:
-    """Return the line of an event, cut to what a line may hold.
+    """Return the line of an event; one that is too long for a line loses the fields that are not ours.
 
     Example:
         >>> format_event(Event(ts="2026-01-01T00:00:00.000Z", seq=1, session="s", content="hi"))
         b'{"ts":"2026-01-01T00:00:00.000Z","seq":1,"session":"s","type":"message","content":"hi"}\\n'
     """
-    line = _encode(fit(event))
+    line = _encode(event)
     if len(line) > MAX_LINE:
-        line = _encode(fit(event._replace(extra={}), limit=MAX_TEXT // 10))
+        args = event.args and {"value": cut(json.dumps(event.args, ensure_ascii=False, default=str), MAX_TEXT)}
+        line = _encode(event._replace(extra={}, args=args))
     return line
 
 
@@ -298,21 +288,6 @@ def to_mapping(event: Event) -> dict[str, Any]:
     """Return what is known of an event, ours first, for JSON."""
     own = {name: value for name in _OWN if (value := getattr(event, name)) is not None}
     return own | {name: value for name, value in event.extra.items() if name not in own}
-
-
-def fit(event: Event, limit: int = MAX_TEXT) -> Event:
-    """Cut the long texts of an event."""
-    content, error = (text and cut(text, limit) for text in (event.content, event.error))
-    args = event.args
-    if args is not None and _size(args) > limit:
-        args = map_strings(args, lambda text: cut(text, max(1000, limit // 10)))
-        if _size(args) > limit:
-            args = {"value": cut(json.dumps(args, ensure_ascii=False, default=str), limit)}
-    return event._replace(content=content, error=error, args=args)
-
-
-def _size(value: object) -> int:
-    return sum(map(len, strings_of(value)))
 
 
 def searchable(event: Event) -> str:

@@ -370,37 +370,38 @@ def _judge(draft: Event, content: str | None) -> str | None:
     return classify_own_text(content) if content else None
 
 
-def _clean_text(text: str, found: set[str], name: str = "") -> str:
+def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_TEXT) -> str:
     """Return a text without private parts and credentials, cut; the name of its field may reveal one."""
     text = cut_private(text)
-    if len(text) > MAX_TEXT + _EDGE:
-        return _clean_long(text, found)
+    if len(text) > limit + _EDGE:
+        return _clean_long(text, found, limit)
     done = redact(text)
     if name and not done.found and len(text) < 1000:
         named = redact(f"{name}={text}")
         if named.found and named.text.startswith(f"{name}="):
             done = named._replace(text=named.text[len(name) + 1 :])
     found.update(done.found)
-    return cut(done.text, MAX_TEXT)
+    return cut(done.text, limit)
 
 
-def _clean_long(text: str, found: set[str]) -> str:
+def _clean_long(text: str, found: set[str], limit: int) -> str:
     """Return head and tail of a long text.
 
     More than that is looked through, so that no half of a credential is left at an edge.
     """
-    tail = MAX_TEXT // 4
-    first, last = redact(text[: MAX_TEXT - tail + _EDGE]), redact(text[-tail - _EDGE :])
+    tail = limit // 4
+    first, last = redact(text[: limit - tail + _EDGE]), redact(text[-tail - _EDGE :])
     found.update((*first.found, *last.found))
-    head = first.text[: min(MAX_TEXT - tail, max(0, len(first.text) - _EDGE))]
-    return f"{head}{missing(len(text) - MAX_TEXT)}{last.text[_EDGE:][-tail:]}"
+    head = first.text[: min(limit - tail, max(0, len(first.text) - _EDGE))]
+    return f"{head}{missing(len(text) - limit)}{last.text[_EDGE:][-tail:]}"
 
 
 def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
-    return {_clean_name(name, found): _clean_value(name, value, found) for name, value in values.items()}
+    limit = MAX_TEXT if sum(sizes) <= MAX_TEXT else MAX_TEXT // 10
+    return {_clean_name(name, found): _clean_value(name, value, found, limit) for name, value in values.items()}
 
 
 def _clean_name(name: str, found: set[str]) -> str:
@@ -416,17 +417,18 @@ def _redact_name(name: str) -> Redacted:
     return redact(name)
 
 
-def _clean_value(name: str, value: Any, found: set[str], depth: int = 1) -> Any:
+def _clean_value(name: str, value: Any, found: set[str], limit: int, depth: int = 1) -> Any:
     if isinstance(value, str):
-        return _clean_text(value, found, name)
+        return _clean_text(value, found, name, limit)
     if depth > 40:
         return None
     if isinstance(value, Mapping):
         return {
-            _clean_name(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()
+            _clean_name(str(key), found): _clean_value(str(key), item, found, limit, depth + 1)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_clean_value(name, item, found, depth + 1) for item in value]
+        return [_clean_value(name, item, found, limit, depth + 1) for item in value]
     return value
 
 
