@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.regex import regex
+
+if TYPE_CHECKING:
+    import json
 
 # Scripts written without spaces between words, or (Hangul) with particles glued to them.
 _CJK = (
@@ -45,32 +48,35 @@ MOST_DIGITS = 4_000
 CHARS_PER_TOKEN = 4
 
 
-def load_json(text: str | bytes, **how: Any) -> Any:
-    """Return the value of some JSON; an integer with more digits than Python reads stays a text.
+@functools.cache
+def json_decoder() -> json.JSONDecoder:
+    """Return what reads JSON: an integer with too many digits stays a text, and what is no number at all is None."""
+    import json
+
+    def read_integer(digits: str) -> int | str:
+        return digits if len(digits) > MOST_DIGITS else int(digits)
+
+    return json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return the value of some JSON; see `json_decoder`.
 
     Raises:
         ValueError: it is not JSON, or nested too deeply.
 
     Example:
-        >>> load_json('{"a": 1}'), load_json("[" + "1" * 9_000 + "]") == ["1" * 9_000]
-        ({'a': 1}, True)
+        >>> load_json('{"a": 1}'), load_json(b"[NaN]"), load_json("[" + "1" * 9_000 + "]") == ["1" * 9_000]
+        ({'a': 1}, [None], True)
     """
     import json
 
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
     try:
-        try:
-            return json.loads(text, **how)
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise
-        except ValueError:
-            return json.loads(text, parse_int=read_integer, **how)
+        return json_decoder().decode(text)
     except RecursionError as exc:
         raise ValueError("it is nested too deeply") from exc
-
-
-def read_integer(digits: str) -> int | str:
-    """Return a whole number, or its digits where they are too many for one."""
-    return digits if len(digits) > MOST_DIGITS else int(digits)
 
 
 def short_id(entry_id: str) -> str:

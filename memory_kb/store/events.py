@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 from memory_kb.regex import regex
 from memory_kb.store.logs import format_time
-from memory_kb.text import read_integer
+from memory_kb.text import load_json
 
-#: Made once: `json.loads` makes one for every line.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
 #: What `args` of a resumed session name as its source after a compaction.
 COMPACTION = "compact"
 #: Deeper than this nothing is looked for in a JSON value.
@@ -196,8 +194,8 @@ def parse_event(line: bytes | str) -> Event:
 def load_object(line: bytes | str) -> dict[str, Any]:
     """Return the JSON object on a line."""
     try:
-        found = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        found = load_json(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise NoEvent("not a JSON object")

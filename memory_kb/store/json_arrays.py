@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from memory_kb.text import read_integer
+from memory_kb.text import json_decoder
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
 
 
 class Element(NamedTuple):
@@ -68,8 +66,8 @@ def _skip(text: str, at: int) -> int:
 
 def _decode(text: str, at: int, number: int) -> tuple[Element, int]:
     try:
-        value, end = _DECODER.raw_decode(text, at)
-    except (json.JSONDecodeError, RecursionError):
+        value, end = json_decoder().raw_decode(text, at)
+    except (ValueError, RecursionError):
         return _broken(text, at, number), at
     return Element(number, value), end
 
