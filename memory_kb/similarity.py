@@ -8,7 +8,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.stop_words import stop_words
 from memory_kb.text import jaccard, tokens
@@ -16,6 +16,8 @@ from memory_kb.text import jaccard, tokens
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 #: How alike two texts are for each purpose.
 MERGE_ABOVE, MERGE_COSINE = 0.8, 0.9
@@ -204,17 +206,22 @@ def linked_clusters(pairs: Iterable[Pair]) -> list[tuple[int, ...]]:
         >>> linked_clusters([Pair(1, 2, 0.9), Pair(0, 1, 0.9), Pair(3, 4, 0.9)])
         [(0, 1, 2), (3, 4)]
     """
-    root: dict[int, int] = {}
+    groups = connected_groups(pair[:2] for pair in pairs).values()
+    return sorted(tuple(sorted(group)) for group in {id(group): group for group in groups}.values())
 
-    def find(place: int) -> int:
-        while root.setdefault(place, place) != place:
-            root[place] = place = root[root[place]]
-        return place
 
-    for one, other, _ in pairs:
-        low, high = sorted((find(one), find(other)))
-        root[high] = low
-    clusters: dict[int, list[int]] = {}
-    for place in sorted(root):
-        clusters.setdefault(find(place), []).append(place)
-    return [tuple(cluster) for cluster in clusters.values()]
+def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
+    """Return for each item the set of items it is connected with through bonds, itself included.
+
+    Example:
+        >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
+        [['a', 'b', 'd'], ['a', 'b', 'd'], ['c']]
+    """
+    groups: dict[T, set[T]] = {}
+    for bond in bonds:
+        largest, *others = sorted((groups.setdefault(one, {one}) for one in bond), key=len, reverse=True)
+        for group in others:
+            if group is not largest:
+                largest |= group
+                groups |= dict.fromkeys(group, largest)
+    return groups

@@ -5,13 +5,14 @@ Pure: it takes the files as they are and returns them as they should become.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import CannotSplice, SecretRefused
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
+from memory_kb.similarity import connected_groups
 from memory_kb.store.changes import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
 from memory_kb.text import count_same, decode, encode, hash_of
 
@@ -19,7 +20,6 @@ from memory_kb.text import count_same, decode, encode, hash_of
 _MANY_LINES = 20_000
 
 Files = Mapping[str, bytes | None]
-T = TypeVar("T")
 
 
 class Decision(NamedTuple):
@@ -119,20 +119,6 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
     written = {outcome.path for outcome in outcomes}
     made = tuple(one for one in decisions if written.intersection((one.path, one.to)))
     return Composition(made, outcomes, tuple(conflicts), tuple(dict.fromkeys(changes[number].path for number in stale)))
-
-
-def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
-    """Return for each item the set of items it is connected with through bonds, itself included.
-
-    Example:
-        >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
-        [['a', 'b', 'd'], ['a', 'b', 'd'], ['c']]
-    """
-    connected: dict[T, set[T]] = {}
-    for bond in bonds:
-        joined = set(bond).union(*(connected.get(one, ()) for one in bond))
-        connected |= dict.fromkeys(joined, joined)
-    return connected
 
 
 def _perform_all(

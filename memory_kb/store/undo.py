@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
+from memory_kb.similarity import connected_groups
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Journal, Run
-from memory_kb.store.render_changes import Decision, FileOutcome, Files, connected_groups, diff
+from memory_kb.store.render_changes import Decision, FileOutcome, Files, diff
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Resolve, Writer, invert, make_run, replay, scopes_of
 from memory_kb.text import hash_of
