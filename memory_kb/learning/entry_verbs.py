@@ -190,7 +190,7 @@ class EntryVerbs:
         scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
         with self._writer.lock(*scopes, dry_run=dry_run):
             if not dry_run:
-                self._writer.recover_held()
+                self._writer.recover()
             return purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:

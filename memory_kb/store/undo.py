@@ -188,7 +188,7 @@ class Undo:
             chosen = choose_run(self.done_runs(), run)
             return self._preview([chosen] if chosen else [])
         with self._writer.lock():
-            recovered = self._writer.recover_held()
+            recovered = self._writer.recover()
             runs = self.done_runs()
             chosen = choose_run(runs, run)
             if chosen is None:

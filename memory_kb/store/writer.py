@@ -143,7 +143,7 @@ class Writer:
         if not changes:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(changes))):
-            recovered = self.recover_held()
+            recovered = self.recover()
             report = self._compose_and_write(verb, changes, replan)
         notices, self._notices = self._notices, ()
         return report._replace(notices=(*notices, *recovered, *report.notices))
@@ -233,15 +233,11 @@ class Writer:
         if self.journal.unfinished() is None:
             return ()
         with self.lock():
-            return self.recover_held()
-
-    def recover_held(self) -> tuple[str, ...]:
-        """Complete or strike out a run that was killed, and say so; the vault's lock is held."""
-        run = self.journal.unfinished()
-        if run is None:
-            return ()
-        with self.lock(*scopes_of(file.path for file in run.files)):
-            return recover(self.journal, self.writable)
+            run = self.journal.unfinished()
+            if run is None:
+                return ()
+            with self.lock(*scopes_of(file.path for file in run.files)):
+                return (_recover(run, self.journal, self.writable),)
 
 
 def _planned_anew(path: str, plan: Sequence[Change], composition: Composition, replan: Replan) -> Sequence[Change]:
@@ -350,31 +346,28 @@ def _revert(edits: Sequence[FileEdit], scratch: Path) -> bool:
     return is_well
 
 
-def recover(journal: Journal, resolve: Resolve) -> tuple[str, ...]:
-    """Complete the run that was killed, if the last one was; return sentences about it. The lock must be held.
+def _recover(run: Run, journal: Journal, resolve: Resolve) -> str:
+    """Complete a run that was killed; return a sentence about it. The lock must be held.
 
     A run of which no file was written never happened, and is struck out. Otherwise the files that
     are still as before are written; those that somebody has changed since are left.
     """
-    run = journal.unfinished()
-    if run is None:
-        return ()
     files = run.files
     name = f"run {run.id} ({run.verb})"
     if not run.is_ours:
         journal.end(run.id, [file.path for file in files], "not ours")
-        return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
+        return f"{name} is unfinished and was not written by this machine; nothing of it was done"
     states = {file.path: _state(file, resolve) for file in files}
     if not run.is_whole or set(states.values()) <= {"before"}:
         for file in files:
             with contextlib.suppress(UnreadableInput):
                 prune_folders(resolve(file.path), file.made)
         journal.strike_out(run.start)
-        return (f"{name} was killed before it wrote anything; it is struck out",)
+        return f"{name} was killed before it wrote anything; it is struck out"
     left = _complete(run, states, journal, resolve)
     journal.end(run.id, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
-    return (f"{name} was killed while it wrote; it is completed{rest}",)
+    return f"{name} was killed while it wrote; it is completed{rest}"
 
 
 def _state(file: FileRecord, resolve: Resolve) -> str:
