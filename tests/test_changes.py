@@ -29,7 +29,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_a_new_file_has_the_mode_the_user_wants(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        apply(FileEdit("a.md", tmp_path / "a.md", None, b"New."))
+        apply(FileEdit("a.md", None, b"New."), tmp_path / "a.md")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == 0o640
@@ -38,7 +38,7 @@ def test_a_new_file_has_the_mode_the_user_wants(tmp_path: Path) -> None:
 def test_a_new_file_never_replaces_one(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "Theirs."})
     with pytest.raises(ChangedOnDisk, match=r"a\.md was changed by somebody else"):
-        apply(FileEdit("a.md", tmp_path / "a.md", None, b"Ours."))
+        apply(FileEdit("a.md", None, b"Ours."), tmp_path / "a.md")
     assert files_of(tmp_path) == {"a.md": b"Theirs."}
 
 
@@ -46,7 +46,7 @@ def test_a_new_file_never_replaces_one(tmp_path: Path) -> None:
 def test_a_new_file_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "a.md").symlink_to("elsewhere.md")
     with pytest.raises(ChangedOnDisk):
-        apply(FileEdit("a.md", tmp_path / "a.md", None, b"Ours."))
+        apply(FileEdit("a.md", None, b"Ours."), tmp_path / "a.md")
     assert files_of(tmp_path) == {}
 
 
@@ -55,7 +55,7 @@ def test_a_new_file_is_not_written_through_a_link(tmp_path: Path) -> None:
 def test_bytes_that_moved_are_left_alone(tmp_path: Path, after: bytes | None, theirs: bytes) -> None:
     write_files(tmp_path, {"a.md": theirs})
     with pytest.raises(ChangedOnDisk):
-        apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", after))
+        apply(FileEdit("a.md", b"Old.", after), tmp_path / "a.md")
     assert files_of(tmp_path) == {"a.md": theirs}
 
 
@@ -63,7 +63,7 @@ def test_bytes_that_moved_are_left_alone(tmp_path: Path, after: bytes | None, th
 def test_a_file_that_is_gone_stays_gone(tmp_path: Path, after: bytes | None) -> None:
     for folder in (tmp_path, tmp_path / "gone"):
         with pytest.raises(ChangedOnDisk):
-            apply(FileEdit("a.md", folder / "a.md", b"Old.", after))
+            apply(FileEdit("a.md", b"Old.", after), folder / "a.md")
     assert files_of(tmp_path) == {}
 
 
@@ -75,7 +75,7 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_name(tmp_path: Path
     try:
         for before, name in ((b"Old.", "a.md"), (None, "new.md")):
             with pytest.raises(UnreadableInput, match="cannot be written"):
-                apply(FileEdit(f"locked/{name}", tmp_path / "locked" / name, before, b"New."))
+                apply(FileEdit(f"locked/{name}", before, b"New."), tmp_path / "locked" / name)
     finally:
         (tmp_path / "locked").chmod(0o700)
     assert files_of(tmp_path) == {"locked/a.md": b"Old."}

@@ -26,6 +26,7 @@ _OWN_SERVER = "{file} has a server of its own called memory-kb, which is left as
 
 class _Planned(NamedTuple):
     edit: FileEdit
+    file: Path
     reason: str
 
     @property
@@ -60,7 +61,7 @@ class AgentFiles:
         """Plan what a file is to hold, None for nothing: then empty folders around it go as well."""
         before = self.read(file)
         if before != after:
-            self._planned.append(_Planned(FileEdit(self.show(file), file, before, after, prune=folders), reason))
+            self._planned.append(_Planned(FileEdit(self.show(file), before, after, prune=folders), file, reason))
 
     def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "") -> bytes:
         """Plan to put our parts into a file; return what it then holds.
@@ -105,33 +106,32 @@ class AgentFiles:
 
     def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
         """Write what was planned, with other changes of the vault, or show what would be written."""
-        from memory_kb.store.render_changes import FileOutcome, diff
+        from memory_kb.store.render_changes import diff
 
-        inner = [one for one in self._planned if one.edit.file.is_relative_to(self._vault.folder)]
+        inner = [one for one in self._planned if one.file.is_relative_to(self._vault.folder)]
         outer = [one for one in self._planned if one not in inner]
-        plan, edits = [*changes, *(one.change for one in inner)], [one.edit for one in outer]
+        plan = [*changes, *(one.change for one in inner)]
         if dry_run:
             run = self._writer.run(verb, plan, dry_run=True)
-            shown = diff(FileOutcome(edit.path, edit.before, edit.after) for edit in edits)
-            run = run._replace(diff=f"{run.diff}{shown}")
+            run = run._replace(diff=f"{run.diff}{diff(one.edit for one in outer)}")
         else:
-            run = self._commit(verb, plan, edits)
+            run = self._commit(verb, plan, outer)
             for one in inner:
                 if one.edit.after is None:
-                    prune_folders(one.edit.file, one.edit.prune)
+                    prune_folders(one.file, one.edit.prune)
             if not run.conflicts:
                 self._write_record()
         views = (ChangeView(one.change.word, one.edit.path, None, one.reason) for one in outer)
         return run._replace(changes=(*run.changes, *views), notices=(*run.notices, *self.notices))
 
-    def _commit(self, verb: str, plan: Sequence[Change], edits: Sequence[FileEdit]) -> RunReport:
+    def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Planned]) -> RunReport:
         staged: list[Staged] = []
         try:
-            staged.extend(map(Staged, edits))
+            staged.extend(Staged(one.edit, one.file) for one in outer)
             run = self._writer.run(verb, plan)
             for one in staged:
                 one.commit()
-            sync_folders(edits)
+            sync_folders(one.file for one in outer)
         finally:
             discard(staged)
         return run

@@ -142,7 +142,7 @@ def _edit_attributes(file: Path, change: Callable[[str], str], *, dry_run: bool)
     if new == (old or b""):
         return []
     if not dry_run:
-        apply(FileEdit(_NAME, file, old, new or None, mode=mode_of(file)))
+        apply(FileEdit(_NAME, old, new or None, mode=mode_of(file)), file)
     return [f"{'made' if old is None else 'wrote' if new else 'removed'} {file}"]
 
 

@@ -14,7 +14,8 @@ from memory_kb.editing.editor_actions import EntryUse
 from memory_kb.index.note_findings import Remark
 from memory_kb.lsp.open_notes import Page, Ruler
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
-from memory_kb.store.render_changes import Composition, FileOutcome
+from memory_kb.store.files import FileEdit
+from memory_kb.store.render_changes import Composition
 from memory_kb.text import decode, read_words, short_id, shorten
 
 SOURCE = "memory-kb"
@@ -65,7 +66,7 @@ def _action(title: str, page: Page, entry: Entry, action: str, about: lsp.Diagno
 
 def offer_new_note(path: str, place: EditorFile, said: lsp.Diagnostic | None) -> lsp.CodeAction:
     """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
-    made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
+    made = FileEdit(path, None, f"# {note_name(path)}\n".encode())
     return lsp.CodeAction(
         title=f"Create this note: {path}",
         kind=lsp.CodeActionKind.QuickFix,
@@ -113,7 +114,7 @@ def make_workspace_edit(
     return lsp.WorkspaceEdit(document_changes=sorted(changes, key=lambda one: isinstance(one, lsp.DeleteFile)))
 
 
-def _changes(file: FileOutcome, place: EditorFile, encoding: str = "utf-16") -> Iterator[_Change]:
+def _changes(file: FileEdit, place: EditorFile, encoding: str = "utf-16") -> Iterator[_Change]:
     if file.after is None:
         yield lsp.DeleteFile(uri=place.uri)
         return

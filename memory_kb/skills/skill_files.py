@@ -298,5 +298,5 @@ def write_out(name: str, entry_id: str, file: Path, data: bytes, *, force: bool,
         message = "there is a file that says something else; --force replaces it"
         return SkillMoved(name, entry_id, str(file), "left", message)
     if not dry_run:
-        apply(FileEdit(str(file), file, before, data))
+        apply(FileEdit(str(file), before, data), file)
     return SkillMoved(name, entry_id, str(file), "written")

@@ -68,7 +68,7 @@ def find_note(vault: Vault, path: str) -> NoteText | None:
 
 
 class FileEdit(NamedTuple):
-    """A file's bytes before and after.
+    """A file's bytes before and after, with its path as it is in output.
 
     Attributes:
         before: None makes a new file.
@@ -78,7 +78,6 @@ class FileEdit(NamedTuple):
     """
 
     path: str
-    file: Path
     before: bytes | None
     after: bytes | None
     mode: int | None = None
@@ -87,7 +86,11 @@ class FileEdit(NamedTuple):
     @property
     def reverse(self) -> FileEdit:
         """The edit that takes this one back."""
-        return FileEdit(self.path, self.file, self.after, self.before, self.mode, self.prune)
+        return self._replace(before=self.after, after=self.before)
+
+    def revertible(self, file: Path) -> FileEdit:
+        """Return the edit with what is needed to revert it: the mode of its file, or the folders made for a new one."""
+        return self._replace(prune=count_missing(file)) if self.before is None else self._replace(mode=mode_of(file))
 
 
 class Staged:
@@ -98,12 +101,12 @@ class Staged:
     lock of the scope's root must be held. Other names of the file (hard links) keep the old bytes.
     """
 
-    def __init__(self, edit: FileEdit, scratch: Path | None = None) -> None:
-        self.edit = edit
+    def __init__(self, edit: FileEdit, file: Path, scratch: Path | None = None) -> None:
+        self.edit, self.file = edit, file
         self._temporary: str | None = None
         self._mode = 0o600
-        self._missing = count_missing(edit.file) if edit.before is None else 0
-        self._target = edit.file if edit.before is None else Path(os.path.realpath(edit.file))
+        self._missing = count_missing(file) if edit.before is None else 0
+        self._target = file if edit.before is None else Path(os.path.realpath(file))
         try:
             with _explained(edit.path):
                 self._prepare(scratch)
@@ -157,7 +160,7 @@ class Staged:
     def discard(self) -> None:
         """Leave no trace of an edit that was not committed."""
         self._remove_temporary()
-        prune_folders(self.edit.file, self._missing)
+        prune_folders(self.file, self._missing)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
@@ -196,13 +199,13 @@ def discard(staged: Sequence[Staged]) -> None:
         one.discard()
 
 
-def apply(edit: FileEdit, scratch: Path | None = None) -> None:
+def apply(edit: FileEdit, file: Path, scratch: Path | None = None) -> None:
     """Carry out one edit, complete or not at all; its temporary file is made in `scratch` where that can be."""
-    staged = Staged(edit, scratch)
+    staged = Staged(edit, file, scratch)
     try:
         staged.flush()
         staged.commit()
-        sync_folders([edit])
+        sync_folders([file])
     finally:
         staged.discard()
 
@@ -219,9 +222,9 @@ def flush_all(staged: Sequence[Staged]) -> None:
         list(pool.map(Staged.flush, staged))
 
 
-def sync_folders(edits: Iterable[FileEdit]) -> None:
-    """Make renames survive a power cut, where the system can."""
-    for folder in {Path(os.path.realpath(edit.file)).parent for edit in edits}:
+def sync_folders(files: Iterable[Path]) -> None:
+    """Make the renames of files survive a power cut, where the system can."""
+    for folder in {Path(os.path.realpath(file)).parent for file in files}:
         with contextlib.suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)
             try:

@@ -168,7 +168,7 @@ class Journal:
             name = hash_of(data)
             blob = make_folder(self._folder / "blobs") / name
             if not blob.exists():
-                apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600), blob.parent)
+                apply(FileEdit(f"the log's copy {blob}", None, data, mode=0o600), blob, blob.parent)
             return {"blob": name}
         try:
             return data.decode()

@@ -14,6 +14,7 @@ from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields,
 from memory_kb.reports import Conflict
 from memory_kb.similarity import connected_groups
 from memory_kb.store.changes import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
+from memory_kb.store.files import FileEdit
 from memory_kb.text import count_same, decode, encode, hash_of
 
 #: Of more lines, before and after together, no smallest diff is looked for.
@@ -47,25 +48,13 @@ class _Refusal(NamedTuple):
     secret: SecretRefused | None = None
 
 
-class FileOutcome(NamedTuple):
-    """A file before and after a plan; None means no file.
-
-    `like` names the file whose mode a new one takes.
-    """
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    like: str | None = None
-
-
 class Composition(NamedTuple):
     """A plan turned into bytes; `stale` are the files that are not what the plan was made against."""
 
     decisions: tuple[Decision, ...]
-    files: tuple[FileOutcome, ...]
+    files: tuple[FileEdit, ...]
     conflicts: tuple[Conflict, ...]
-    stale: tuple[str, ...]
+    stale: tuple[str, ...] = ()
     #: Files that an editor is to move when that is done: their old and new paths.
     moves: tuple[tuple[str, str], ...] = ()
 
@@ -176,7 +165,6 @@ class _PlannedFiles:
     def __init__(self, files: Files, *, refuse_secrets: bool) -> None:
         self._before = files
         self._now: dict[str, bytes | Sheet | None] = dict(files)
-        self._like: dict[str, str] = {}
         self._refuse_secrets = refuse_secrets
 
     def decide(self, change: Change) -> Decision:
@@ -240,7 +228,6 @@ class _PlannedFiles:
             if data is None:
                 raise CannotSplice(f"{path} is gone")
             moved = data
-        self._like[to] = self._like.get(path, path)
         return (self._write(to, moved), self._write(path, None, data))
 
     def _write(self, path: str, data: bytes | None, held: bytes | None = None) -> Splice:
@@ -271,19 +258,17 @@ class _PlannedFiles:
                     wrong[path] = _Refusal(exc.what, exc.code)
         return wrong
 
-    def outcomes(self) -> tuple[FileOutcome, ...]:
+    def outcomes(self) -> tuple[FileEdit, ...]:
         """Return the files that differ from what they were."""
-        found = (
-            FileOutcome(path, self._before.get(path), self._data(path), self._like.get(path)) for path in self._now
-        )
+        found = (FileEdit(path, self._before.get(path), self._data(path)) for path in self._now)
         return tuple(outcome for outcome in found if outcome.before != outcome.after)
 
 
-def diff(files: Iterable[FileOutcome]) -> str:
+def diff(files: Iterable[FileEdit]) -> str:
     """Return a unified diff of some files.
 
     Example:
-        >>> print(diff([FileOutcome("a.md", b"One.\\n", b"Two.\\n")]), end="")
+        >>> print(diff([FileEdit("a.md", b"One.\\n", b"Two.\\n")]), end="")
         --- a.md
         +++ a.md
         @@ -1 +1 @@

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.similarity import connected_groups
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Journal, Run
-from memory_kb.store.render_changes import Decision, FileOutcome, Files, diff
+from memory_kb.store.render_changes import Composition, Decision, Files, diff
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Resolve, Writer, invert, make_run, replay, scopes_of
 from memory_kb.text import hash_of
@@ -28,14 +27,6 @@ _DONE = {
     "move": "moved",
     "remove": "removed",
 }
-
-
-class UndoPlan(NamedTuple):
-    """What taking a run back would write, and the files that it has to leave."""
-
-    decisions: tuple[Decision, ...]
-    edits: tuple[FileEdit, ...]
-    conflicts: tuple[Conflict, ...]
 
 
 def choose_run(runs: Sequence[Run], wanted: str | None) -> Run | None:
@@ -106,7 +97,7 @@ def _summary(run: Run) -> str:
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def plan_undo(run: Run, journal: Journal, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
+def plan_undo(run: Run, journal: Journal, resolve: Resolve, held: Files = MappingProxyType({})) -> Composition:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
@@ -123,7 +114,7 @@ def plan_undo(run: Run, journal: Journal, resolve: Resolve, held: Files = Mappin
     decisions = [
         _inverse(journal.unpack(one), written) for one in reversed(run.made) if one.path in written or one.to in written
     ]
-    return UndoPlan(tuple(decisions), tuple(edits), tuple(conflicts))
+    return Composition(tuple(decisions), tuple(edits), tuple(conflicts))
 
 
 def _units(run: Run) -> list[set[str]]:
@@ -195,9 +186,9 @@ class Undo:
                 return RunReport(None, "undo")
             with self._writer.lock(*scopes_of(file.path for file in chosen.written)):
                 plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
-                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.id)
-                index_notices = self._writer.write(made, plan.edits)
-        changes = tuple(map(_view, plan.edits))
+                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.files, undoes=chosen.id)
+                index_notices = self._writer.write(made, plan.files)
+        changes = tuple(map(_view, plan.files))
         return RunReport(
             made.id if changes else None, "undo", changes, plan.conflicts, notices=(*recovered, *index_notices)
         )
@@ -236,10 +227,10 @@ class Undo:
         for run in chosen:
             plan = plan_undo(run, self._writer.journal, self._resolver(run), after)
             conflicts += plan.conflicts
-            for edit in plan.edits:
+            for edit in plan.files:
                 before.setdefault(edit.path, edit.before)
                 after[edit.path] = edit.after
-        files = [FileOutcome(path, data, after[path]) for path, data in before.items() if data != after[path]]
+        files = [FileEdit(path, data, after[path]) for path, data in before.items() if data != after[path]]
         return RunReport(None, "undo", tuple(map(_view, files)), tuple(conflicts), diff(files))
 
     def done_runs(self) -> list[Run]:
@@ -247,6 +238,6 @@ class Undo:
         return [run for run in self._writer.journal.runs() if run.has_ended and run.written]
 
 
-def _view(file: FileEdit | FileOutcome) -> ChangeView:
+def _view(file: FileEdit) -> ChangeView:
     word = "remove" if file.after is None else "create" if file.before is None else "restore"
     return ChangeView(word, file.path, None, "Reverted.")

@@ -23,7 +23,6 @@ from memory_kb.store.files import (
     NoteText,
     Staged,
     apply,
-    count_missing,
     discard,
     flush_all,
     mode_of,
@@ -154,7 +153,7 @@ class Writer:
             composition = self._compose(changes, replan)
             if not composition.decisions:
                 return RunReport(None, verb, (), composition.conflicts)
-            edits = self._edits(composition)
+            edits = self._completed(composition)
             run = make_run(verb, self._vault.timestamp(), self._logged(composition), edits, occasion=self.occasion)
             try:
                 index_notices = self.write(run, edits)
@@ -184,24 +183,23 @@ class Writer:
             return composition.decisions
         return [one._replace(reason=redact(one.reason).text) for one in composition.decisions]
 
-    def _edits(self, composition: Composition) -> list[FileEdit]:
-        return [
-            make_edit(
-                file.path,
-                self.writable(file.path),
-                file.before,
-                file.after,
-                mode=mode_of(self._vault.resolve(file.like)) if file.like else None,
-                prune=count_day_folders(file.path),
-            )
-            for file in composition.files
-        ]
+    def _completed(self, composition: Composition) -> list[FileEdit]:
+        """Return the edits of a composition with the modes of their files and the folders that they make or leave."""
+        sources: dict[str, str] = {}
+        for one in composition.decisions:
+            if one.to:
+                sources[one.to] = sources.get(one.path, one.path)
+        modes = {path: mode_of(self._vault.resolve(source)) for path, source in sources.items()}
+        planned = (
+            edit._replace(mode=modes.get(edit.path), prune=count_day_folders(edit.path)) for edit in composition.files
+        )
+        return [edit.revertible(self.writable(edit.path)) for edit in planned]
 
     def write(self, run: Run, edits: Sequence[FileEdit]) -> tuple[str, ...]:
         """Write the files of a run, all or none, then index them; return what could not be indexed."""
         if not edits:
             return ()
-        apply_run(run, edits, self.journal)
+        _apply_run(run, edits, self.journal, self.writable)
         return self._index_written(edit.path for edit in edits)
 
     def writable(self, path: str) -> Path:
@@ -282,16 +280,7 @@ def _record(edit: FileEdit) -> FileRecord:
     return FileRecord(edit.path, before, after, edit.mode, edit.prune if edit.before is None else 0)
 
 
-def make_edit(
-    path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0
-) -> FileEdit:
-    """Return the edit of a file, with what is needed to revert it."""
-    if before is None:
-        return FileEdit(path, file, None, after, mode, count_missing(file))
-    return FileEdit(path, file, before, after, mode_of(file), prune)
-
-
-def apply_run(run: Run, edits: Sequence[FileEdit], journal: Journal) -> None:
+def _apply_run(run: Run, edits: Sequence[FileEdit], journal: Journal, resolve: Resolve) -> None:
     """Write the files of a run. The lock must be held.
 
     Raises:
@@ -299,10 +288,10 @@ def apply_run(run: Run, edits: Sequence[FileEdit], journal: Journal) -> None:
         UnreadableInput: a file or the log cannot be written; everything is as it was.
     """
     staged: list[Staged] = []
-    sweep_scratch(journal.scratch, (edit.file.parent for edit in edits))
+    ordered = [(edit, resolve(edit.path)) for edit in sorted(edits, key=lambda edit: _order(edit.before, edit.after))]
+    sweep_scratch(journal.scratch, (file.parent for _, file in ordered))
     try:
-        ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
-        staged.extend(Staged(edit, journal.scratch) for edit in ordered)
+        staged.extend(Staged(edit, file, journal.scratch) for edit, file in ordered)
         flush_all(staged)
         start = journal.begin(run)
         _commit_all(staged, journal, start)
@@ -317,11 +306,11 @@ def _order(before: object, after: object) -> int:
 
 
 def _commit_all(staged: Sequence[Staged], journal: Journal, start: int) -> None:
-    done: list[FileEdit] = []
+    done: list[Staged] = []
     try:
         for one in staged:
             one.commit()
-            done.append(one.edit)
+            done.append(one)
     except (ChangedOnDisk, UnreadableInput) as exc:
         if not _revert(done, journal.scratch):
             raise UnreadableInput(
@@ -332,15 +321,15 @@ def _commit_all(staged: Sequence[Staged], journal: Journal, start: int) -> None:
         if isinstance(exc, ChangedOnDisk):
             raise
         raise UnreadableInput(f"{exc}; everything is as it was", exc.hint) from exc
-    sync_folders(done)
+    sync_folders(one.file for one in done)
 
 
-def _revert(edits: Sequence[FileEdit], scratch: Path) -> bool:
+def _revert(committed: Sequence[Staged], scratch: Path) -> bool:
     """Revert edits that were just made; return whether that went well."""
     is_well = True
-    for edit in reversed(edits):
+    for one in reversed(committed):
         try:
-            apply(edit.reverse, scratch)
+            apply(one.edit.reverse, one.file, scratch)
         except (ChangedOnDisk, UnreadableInput):
             is_well = False
     return is_well
@@ -398,7 +387,7 @@ def _complete(run: Run, states: Mapping[str, str], journal: Journal, resolve: Re
         try:
             place = resolve(file.path)
             held = read_if_there(file.path, place)
-            apply(replay(file, run, journal, place, held, is_forward=True), journal.scratch)
+            apply(replay(file, run, journal, place, held, is_forward=True), place, journal.scratch)
         except (ChangedOnDisk, UnreadableInput):
             left.append(file.path)
             is_made = is_made and file.before is not None
@@ -422,7 +411,7 @@ def replay(
     if wanted is not None and hash_of(data) != wanted:
         raise UnreadableInput(f"the log no longer has what {file.path} was")
     after = None if wanted is None else data
-    return make_edit(file.path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
+    return FileEdit(file.path, held, after, file.mode, 0 if is_forward else file.made).revertible(place)
 
 
 def invert(splice: Splice) -> Splice:
