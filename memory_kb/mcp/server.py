@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -41,24 +41,6 @@ _TEMPLATE = types.ResourceTemplate(
 )
 
 
-class Prompt(NamedTuple):
-    """A prompt that a person may choose."""
-
-    name: str
-    description: str
-    arguments: tuple[Argument, ...]
-    write: Callable[[KnowledgeBase, GivenArguments, Caller], str]
-
-    @property
-    def declared(self) -> types.Prompt:
-        """The prompt as a client sees it."""
-        arguments = [
-            types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
-            for one in self.arguments
-        ]
-        return types.Prompt(name=self.name, description=self.description, arguments=arguments)
-
-
 def _start(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     task = given["task"].strip()
     context = kb.context(task, agent=caller.agent)
@@ -83,9 +65,10 @@ def _end(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
 
 
 _TASK = Argument("task", "What is to be done, in words.", is_required=True)
+#: The prompts that a person may choose.
 PROMPTS = (
-    Prompt("start_task", "Begin a task with what is known about it.", (_TASK,), _start),
-    Prompt(
+    Tool("start_task", "Begin a task with what is known about it.", (_TASK,), _start),
+    Tool(
         "end_task",
         "End a task: keep what was learned, and say how it went.",
         (_TASK, Argument("outcome", "success, failure or mixed.")),
@@ -156,6 +139,15 @@ def declare(tool: Tool) -> types.Tool:
     )
 
 
+def declare_prompt(prompt: Tool) -> types.Prompt:
+    """Return a prompt as a client sees it."""
+    arguments = [
+        types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
+        for one in prompt.arguments
+    ]
+    return types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments)
+
+
 class _Handlers:
     """The handlers of the SDK: each runs a request in a worker thread and formats the result."""
 
@@ -191,7 +183,7 @@ class _Handlers:
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
 
     async def list_prompts(self, *_: object) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[prompt.declared for prompt in PROMPTS])
+        return types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = next((one for one in PROMPTS if one.name == params.name), None)
@@ -200,7 +192,7 @@ class _Handlers:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there are {known}")
         caller, given = self._caller(context), dict(params.arguments or {})
         text = await self._serve(
-            lambda kb: prompt.write(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS
+            lambda kb: prompt.call(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS
         )
         return types.GetPromptResult(
             description=prompt.description, messages=[types.PromptMessage(role="user", content=_text(text))]

@@ -105,7 +105,7 @@ _Call = Callable[[KnowledgeBase, GivenArguments, Caller], str]
 
 
 class Tool(NamedTuple):
-    """A tool as it is declared, and what it does.
+    """A tool, or a prompt, as it is declared, and what it does.
 
     Attributes:
         effect: it `reads` the notes, `adds` to them, or `changes` and removes what is there.
@@ -116,8 +116,8 @@ class Tool(NamedTuple):
     description: str
     arguments: tuple[Argument, ...]
     call: _Call
-    effect: str
-    is_idempotent: bool
+    effect: str = "reads"
+    is_idempotent: bool = False
 
 
 #: All tools by their names.
