@@ -113,12 +113,8 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText]) -> tuple[Change
         >>> [change.action.data for change in plan]
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
-
-    def rewrite(note: NoteText) -> str:
-        return _NoteRenaming(note.path, renaming).apply(renaming.change_anchors(note.text, note.path))
-
     reason = f"Renamed from {renaming.old} to {renaming.new}."
-    return plan_rewrite(notes, rewrite, reason, f"rename {renaming.entry_id}")
+    return plan_rewrite(notes, lambda note: _rename_in(note, renaming), reason, f"rename {renaming.entry_id}")
 
 
 def plan_rewrite(
@@ -129,90 +125,80 @@ def plan_rewrite(
     return tuple(write_file(note, text, reason).joined(name) for note, text in texts if text != note.text)
 
 
-class _NoteRenaming(NamedTuple):
-    """A renaming as it concerns one file."""
+def _rename_in(note: NoteText, renaming: Renaming) -> str:
+    """Return a file's text with the name exchanged, in the entry itself and in links to it."""
+    text, pieces, last = renaming.change_anchors(note.text, note.path), list[str](), 0
+    for entry in read_entries(text, note.path):
+        pieces += [text[last : entry.span.start], _rename_entry(text, entry, note.path, renaming)]
+        last = entry.span.end
+    return "".join(pieces) + text[last:]
 
-    path: str
-    renaming: Renaming
 
-    def apply(self, text: str) -> str:
-        """Return the file's text with the name exchanged, in the entry itself and in links to it."""
-        pieces: list[str] = []
-        last = 0
-        for entry in read_entries(text, self.path):
-            pieces += [text[last : entry.span.start], self._rename_entry(text, entry)]
-            last = entry.span.end
-        return "".join(pieces) + text[last:]
+def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str:
+    """Return the text of one entry, frontmatter included, with the name exchanged."""
+    (start, end), (begin, over) = entry.span, entry.body
+    is_own = path == renaming.path and entry.id == renaming.entry_id
 
-    def _new_target(self, target: str) -> str | None:
-        """Return what a link is to say instead; None where it stays."""
-        is_meant = target.casefold() == self.renaming.old.casefold() and self.renaming.leads_to(target, self.path)
-        return self.renaming.new if is_meant else None
+    def new_target(target: str) -> str | None:
+        is_meant = target.casefold() == renaming.old.casefold() and renaming.leads_to(target, path)
+        return renaming.new if is_meant else None
 
-    def _new_link(self, target: str) -> str | None:
-        return None if self.renaming.stays(target) else self._new_target(target)
+    def new_link(target: str) -> str | None:
+        return None if renaming.stays(target) else new_target(target)
 
-    def _rename_entry(self, text: str, entry: Entry) -> str:
-        """Return the text of one entry, frontmatter included, with the name exchanged."""
-        (start, end), (begin, over) = entry.span, entry.body
-        old = text[begin:over]
-        is_own = self.path == self.renaming.path and entry.id == self.renaming.entry_id
-        if entry.fault is not None:
-            if is_own or rewrite_targets(old, self._new_link) != old:
-                refuse_broken(entry, self.path)
-            return text[start:end]
-        body = self._rename_heading(old) if is_own and self.renaming.way == "heading" else old
-        body = rewrite_targets(body, self._new_link)
-        piece = text[start:begin] + body + text[over:end]
-        if not entry.has_frontmatter:
-            return piece
-        alone = entry._replace(span=Span(0, len(piece)), body=Span(begin - start, begin - start + len(body)))
-        return self._rename_fields(piece, alone, is_own=is_own)
-
-    def _rename_heading(self, body: str) -> str:
-        start = find_opening(body)
-        at = body.find(self.renaming.old, start)
-        if at < 0 or "\n" in body[start:at]:
-            raise CannotSplice(f"the heading of {self.renaming.entry_id} in {self.renaming.path} cannot be found")
-        return body[:at] + self.renaming.new + body[at + len(self.renaming.old) :]
-
-    def _rename_fields(self, text: str, entry: Entry, *, is_own: bool) -> str:
-        old = self.renaming.old
-        for key, value in self._new_values(entry, is_own=is_own).items():
-            # The block ends where its body began, and setting a value moves that.
-            block, length = yaml_span(text, entry), len(text)
-            text = _replace_names(text, block, key, value, {old.casefold(): self.renaming.new})
-            shift = len(text) - length
-            entry = entry._replace(body=Span(entry.body.start + shift, entry.body.end + shift))
+    head, body = text[start:begin], text[begin:over]
+    if entry.fault is not None:
+        if is_own or rewrite_targets(body, new_link) != body:
+            refuse_broken(entry, path)
+        return text[start:end]
+    if is_own and renaming.way == "heading":
+        body = _rename_heading(body, renaming)
+    if entry.has_frontmatter:
+        block = yaml_span(text, entry)
+        fields = text[block.start : block.end]
+        for key, value in _new_values(entry, renaming, is_own=is_own).items():
+            fields = _replace_names(fields, key, value, {renaming.old.casefold(): renaming.new})
         # Fields go by ids, so that a new id also replaces one by which another name leads to the entry.
-        return rename_links(text, entry, self._new_target if self.renaming.way == "id" else self._new_link)
-
-    def _new_values(self, entry: Entry, *, is_own: bool) -> Mapping[str, Value]:
-        way, old, new = self.renaming.way, self.renaming.old, self.renaming.new
-        values: dict[str, Value] = {}
-        if is_own and way == "id":
-            values["id"] = new
-        if is_own and way == "title":
-            values["title" if entry.metadata.get("title") is not None else "name"] = new
-        if is_own and way == "alias":
-            key = next((key for key in _ALIASES if key in entry.metadata), "")
-            held = entry.metadata.get(key)
-            called = [new if word.casefold() == old.casefold() else word for word in read_words(held)]
-            values[key] = called if isinstance(held, list) else ", ".join(called)
-        for key in _ID_LISTS if way == "id" else ():
-            words = read_words(entry.metadata.get(key))
-            if old in words:
-                values[key] = [new if word == old else word for word in words]
-        return values
+        fields = rename_links(fields, entry, new_target if renaming.way == "id" else new_link)
+        head = text[start : block.start] + fields + text[block.end : begin]
+    return head + rewrite_targets(body, new_link) + text[over:end]
 
 
-def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None]) -> str:
-    """Return a text in which the `links` of an entry's frontmatter have other targets; None leaves one as it is.
+def _rename_heading(body: str, renaming: Renaming) -> str:
+    start = find_opening(body)
+    at = body.find(renaming.old, start)
+    if at < 0 or "\n" in body[start:at]:
+        raise CannotSplice(f"the heading of {renaming.entry_id} in {renaming.path} cannot be found")
+    return body[:at] + renaming.new + body[at + len(renaming.old) :]
+
+
+def _new_values(entry: Entry, renaming: Renaming, *, is_own: bool) -> Mapping[str, Value]:
+    """Return the fields of an entry that have another value now, apart from its links."""
+    way, old, new = renaming.way, renaming.old, renaming.new
+    values: dict[str, Value] = {}
+    if is_own and way == "id":
+        values["id"] = new
+    if is_own and way == "title":
+        values["title" if entry.metadata.get("title") is not None else "name"] = new
+    if is_own and way == "alias":
+        key = next((key for key in _ALIASES if key in entry.metadata), "")
+        held = entry.metadata.get(key)
+        called = [new if word.casefold() == old.casefold() else word for word in read_words(held)]
+        values[key] = called if isinstance(held, list) else ", ".join(called)
+    for key in _ID_LISTS if way == "id" else ():
+        words = read_words(entry.metadata.get(key))
+        if old in words:
+            values[key] = [new if word == old else word for word in words]
+    return values
+
+
+def rename_links(block: str, entry: Entry, new_name: Callable[[str], str | None]) -> str:
+    """Return the YAML of an entry in which its `links` have other targets; None leaves one as it is.
 
     Example:
-        >>> note = "---\\nlinks:\\n  - {to: 'a/x.md', relation: mentions} # why\\n---\\n"
-        >>> rename_links(note, read_entries(note, "b.md")[0], {"a/x.md": "c/x.md"}.get)
-        "---\\nlinks:\\n  - {to: 'c/x.md', relation: mentions} # why\\n---\\n"
+        >>> block = "links:\\n  - {to: 'a/x.md', relation: mentions} # why\\n"
+        >>> rename_links(block, read_entries(f"---\\n{block}---\\n", "b.md")[0], {"a/x.md": "c/x.md"}.get)
+        "links:\\n  - {to: 'c/x.md', relation: mentions} # why\\n"
     """
     names: dict[str, str] = {}
 
@@ -226,13 +212,12 @@ def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None])
 
     listed = entry.metadata.get("links")
     links = list(map(rename, listed)) if isinstance(listed, list) else []
-    return _replace_names(text, yaml_span(text, entry), "links", links, names) if names else text
+    return _replace_names(block, "links", links, names) if names else block
 
 
-def _replace_names(text: str, block: Span, key: str, value: Value, names: Mapping[str, str]) -> str:
-    """Return a text in which a field has a new value; in a list, if possible, only the changed names are replaced."""
-    old = text[block.start : block.end]
-    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(old)
+def _replace_names(block: str, key: str, value: Value, names: Mapping[str, str]) -> str:
+    """Return YAML in which a field has a new value; in a list, if possible, only the changed names are replaced."""
+    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(block)
     if held is not None and key in ("links", *_ALIASES, *_ID_LISTS):
         lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
         called = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
@@ -241,11 +226,11 @@ def _replace_names(text: str, block: Span, key: str, value: Value, names: Mappin
         def exchange(found: re.Match[str]) -> str:
             return found["lead"] + emit(names[found["name"].casefold()], found["quote"] or None, is_flow=True)
 
-        new = f"{old[: held.start()]}{name.sub(exchange, held[0])}{old[held.end() :]}"
+        new = f"{block[: held.start()]}{name.sub(exchange, held[0])}{block[held.end() :]}"
         with contextlib.suppress(InvalidBlock):
-            if load_mapping(new) == {**load_mapping(old), key: value}:
-                return text[: block.start] + new + text[block.end :]
-    return set_value(text, block, key, value)
+            if load_mapping(new) == {**load_mapping(block), key: value}:
+                return new
+    return set_value(block, Span(0, len(block)), key, value)
 
 
 def shown_title(title: str) -> str:
@@ -368,7 +353,9 @@ def _rewrite_moved(note: NoteText, moving: Moving) -> str:
         return text
     for entry in reversed(list(read_entries(text, note.path))):
         if entry.has_frontmatter and entry.fault is None:
-            text = rename_links(text, entry, rename)
+            block = yaml_span(text, entry)
+            fields = rename_links(text[block.start : block.end], entry, rename)
+            text = text[: block.start] + fields + text[block.end :]
     text = rewrite_targets(text, rename)
     old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
     return _keep_attachments(text, note.path, moving) if old != new or any(map(is_attachment, moving.moves)) else text
