@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import functools
+import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.regex import regex
@@ -232,6 +232,17 @@ def slugify(text: str, limit: int = 60) -> str:
     return cut.strip("-") or "note"
 
 
+def first_free(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name, with the first number behind it that is not taken where the name is.
+
+    Example:
+        >>> first_free("tea", ["tea", "tea-2"].__contains__), first_free("milk", ["tea"].__contains__)
+        ('tea-3', 'milk')
+    """
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], numbered) if not is_taken(one))
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """Cut a line at a word, marking that something follows.
 
@@ -362,7 +373,7 @@ def count_same(one: Iterable[object], other: Iterable[object]) -> int:
         >>> count_same("prominence", "promotion")
         4
     """
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def sized(count: int) -> str:

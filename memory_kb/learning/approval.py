@@ -8,13 +8,12 @@ from datetime import date
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.inversion import is_in_review, plan_replacement
-from memory_kb.learning.render_entry import free_path
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
 from memory_kb.model import KINDS, Location, Memory
 from memory_kb.store.changes import Change, create_file, move, plan_fields, remove, write_file
 from memory_kb.store.files import NoteText
-from memory_kb.text import parse_date, slugify
+from memory_kb.text import first_free, parse_date, slugify
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,12 @@ class Approval:
         folder = self.folder_of(memory.place)
         if not memory.path.startswith(f"{folder}review/"):
             return None
-        name = memory.path.rpartition("/")[2]
+        name = memory.path.rpartition("/")[2].removesuffix(".md")
         if sum(one.path == memory.path for one in self.memories) > 1:
-            name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
+            name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
         day = f"{parse_date(memory.created_at) or self.today}/" if memory.kind == "episode" else ""
-        return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
+        stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
+        return f"{first_free(stem, lambda one: f'{one}.md' in taken)}.md"
 
     def _find_institutional(self, memory: Memory) -> str | None:
         """Return the `institutional.md` that an entry of `review/` is meant for."""

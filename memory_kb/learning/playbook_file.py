@@ -16,7 +16,6 @@ from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import (
     Draft,
     check_draft,
-    free_path,
     not_from_the_future,
     plan_entry,
     without_empty,
@@ -25,7 +24,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change
-from memory_kb.text import as_text, parse_date, read_words, slugify
+from memory_kb.text import as_text, first_free, parse_date, read_words, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
 
 #: The keys under which a playbook lists its rules, ours first.
@@ -187,7 +186,8 @@ def plan_import(
             result = RuleImported(entry_id, "", "refused", rule.line, f"the id {entry_id} occurs twice in the file")
         if result is None:
             slug, end = slugify(rule.draft.title or rule.draft.text), slugify(entry_id)[:8].strip("-")
-            path = free_path(f"{folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}.md", taken)
+            stem = f"{folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}"
+            path = f"{first_free(stem, lambda name: f'{name}.md' in taken)}.md"
             taken.add(path)
             result = RuleImported(entry_id, path, "created", rule.line)
             changes.append(plan_entry(not_from_the_future(rule.draft, now), entry_id, path, now, "Imported."))

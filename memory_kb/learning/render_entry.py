@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -254,17 +254,3 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
     lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
     return replace_entry(note, entry_id, newline_of(text).join(lines), "Forgotten and deleted on request.")
-
-
-def free_path(path: str, taken: Collection[str]) -> str:
-    """Return a path, numbered where another file has it.
-
-    Example:
-        >>> free_path("rules/a.md", {"rules/a.md"})
-        'rules/a-2.md'
-    """
-    stem, dot, ending = path.rpartition(".")
-    number = 2
-    while path in taken:
-        path, number = f"{stem}-{number}{dot}{ending}", number + 1
-    return path

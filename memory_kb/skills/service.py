@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,7 +53,7 @@ from memory_kb.skills.skill_text import SkillText
 from memory_kb.store.changes import Change, Plan, WriteFile
 from memory_kb.store.logs import log_shown
 from memory_kb.store.safe_paths import find_target
-from memory_kb.text import encode, hash_of
+from memory_kb.text import encode, first_free, hash_of
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
@@ -239,12 +238,11 @@ class Skills:
         taken = {*ids, *planned}
         wanted = draft.id if draft.id not in taken else None
 
-        def is_free(name: str) -> bool:
+        def is_taken(name: str) -> bool:
             path = f"{folder}{name}.md"
-            return (bool(wanted) or name not in taken) and path not in taken and not self._vault.resolve(path).exists()
+            return (not wanted and name in taken) or path in taken or self._vault.resolve(path).exists()
 
-        numbered = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
-        name = next(filter(is_free, numbered))
+        name = first_free(slug, is_taken)
         return wanted or name, f"{folder}{name}.md"
 
     def import_(

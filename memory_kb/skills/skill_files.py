@@ -21,7 +21,7 @@ from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
-from memory_kb.text import as_text, hash_of, parse_date, printable, read_words, shorten, slugify
+from memory_kb.text import as_text, first_free, hash_of, parse_date, printable, read_words, shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ def plain_name(name: str, taken: Collection[str] = ()) -> str:
     plain = make_slug(folded)[:_MAX_PLAIN_NAME].strip("-")
     if slugify(folded) == "note" and "note" not in folded.lower():
         plain = f"skill-{hash_of(printable(name).encode())[:8]}"
-    names = (f"{plain}-{number}" if number > 1 else plain for number in range(1, 1_000_000))
-    return next(name for name in names if name not in taken)
+    return first_free(plain, taken.__contains__)
 
 
 def render_skill_file(memory: Memory, plain: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.changes import Change, create_file, plan_fields
 from memory_kb.store.git_command import GitState, read_git_state
-from memory_kb.text import as_text, moment_text, read_words
+from memory_kb.text import as_text, first_free, moment_text, read_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -231,10 +230,7 @@ class Ledgers:
 def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
     """Return the ledger of an agent that has none yet, with an id and a file that are free."""
     slug, folder = make_slug(agent), f"{vault.folder_of(place)}ledgers/"
-    names = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
-    name = next(
-        one for one in names if f"ledger-{one}" not in taken and not vault.resolve(f"{folder}{one}.md").exists()
-    )
+    name = first_free(slug, lambda one: f"ledger-{one}" in taken or vault.resolve(f"{folder}{one}.md").exists())
     return Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
 
 
