@@ -35,7 +35,7 @@ from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Memory
+from memory_kb.model import Memory
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace, TraceSession
 from memory_kb.store.changes import Change, Plan
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-_EPISODES = EVERYTHING._replace(kinds=("episode",))
 _READ = ("active", "compacted", "archived")
 
 
@@ -83,7 +82,7 @@ class Episodes:
         session = find_id(session, files.ids())
         traces = self._trace(session, on_problem)
         notices: list[str] = []
-        known = {memory.id: memory for memory in self._memories.all(_EPISODES)}
+        known = {memory.id: memory for memory in self._memories.of_kinds("episode")}
         asked = None if dry_run else notices
         planned = [
             self._plan_episode(trace, known, asked, is_first=number == 0, again=again)
@@ -155,7 +154,7 @@ class Episodes:
             event.strip(), "episode", title_of(text), tuple(tags), source="user_explicit", fields=without_empty(values)
         )
         draft = check_draft(made, allow_secret=self._vault.allows_secrets)
-        there = next((memory for memory in self._memories.all(_EPISODES) if memory.id == entry_id), None)
+        there = next((memory for memory in self._memories.of_kinds("episode") if memory.id == entry_id), None)
         if there:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
         path = name_episode(draft.title or "", entry_id, self._vault.folder_of(place))
@@ -241,7 +240,8 @@ class Diary:
                 and agent in (None, entry.agent)
             )
 
-        entries = (read_diary(memory) for memory in self._memories.all(_EPISODES._replace(statuses=_READ)))
+        episodes = (one for one in self._memories.of_kinds("episode") if one.status in _READ)
+        entries = map(read_diary, episodes)
         return tuple(sorted(filter(is_wanted, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from memory_kb.index.listing import find_entry_by_name
 from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING, Filters, Location, Memory
+from memory_kb.model import EVERYTHING, Filters, Location, Memory, make_filters
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
@@ -83,6 +83,11 @@ class Memories:
         return self._index.read(
             lambda index: self.cache.read(index) if filters == EVERYTHING else _read(index, filters)
         )
+
+    def of_kinds(self, *kinds: str, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
+        """Update the index, and return the entries of some kinds, of any status, that a job and task see."""
+        seen = make_filters(kind=kinds, job=job, task=task)
+        return self.all(EVERYTHING._replace(kinds=seen.kinds, job=seen.job, task=seen.task))
 
     def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names."""

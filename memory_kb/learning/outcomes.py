@@ -13,7 +13,7 @@ from memory_kb.learning.confidence import add_outcome, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
-from memory_kb.model import EVERYTHING, SCOPES, Memory
+from memory_kb.model import SCOPES, Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields
@@ -372,7 +372,7 @@ class Outcomes:
 
         What an agent said of an entry counts for that, whatever became of the task.
         """
-        memories = self._memories.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        memories = self._memories.of_kinds(*EVIDENCE_KINDS)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= read_marks(self._files, showing.sessions, showing.ids)
         reported = self._find_reported(showing, word)

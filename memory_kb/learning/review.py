@@ -173,7 +173,7 @@ class Review:
     def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often."""
         with self._writer.lock(dry_run=dry_run):
-            learnings, changes = plan_scan(self._memories.all(EVERYTHING._replace(kinds=RULE_KINDS)))
+            learnings, changes = plan_scan(self._memories.of_kinds(*RULE_KINDS))
             plan = self._memories.plan_ingest(learnings)
             run = self._writer.run("review scan", [*plan.changes, *changes], dry_run=dry_run)
         refused = tuple(f"{one.learning.reason} {one.message}" for one in plan.results if one.action == "refused")

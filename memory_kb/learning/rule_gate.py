@@ -12,7 +12,7 @@ from memory_kb.index.session_index import SessionIndex
 from memory_kb.learning.ingest import Gate, GateVerdict, Learning
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.text_comparison import likeness
-from memory_kb.model import EVERYTHING, Location, Memory, make_place
+from memory_kb.model import Location, Memory, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
 from memory_kb.text import counted
@@ -77,7 +77,6 @@ def keywords(text: str) -> tuple[str, ...]:
 
 #: Sessions looked at for and against a rule.
 _MOST_SESSIONS = 200
-_RULES = EVERYTHING._replace(kinds=RULE_KINDS)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class RuleGate:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence."""
         if not any(learning.draft.kind == "rule" for learning in learnings):
             return None
-        known = self._memories.all(_RULES)
+        known = self._memories.of_kinds(*RULE_KINDS)
 
         def weigh(learning: Learning) -> GateVerdict | None:
             if learning.draft.kind != "rule":
@@ -107,7 +106,7 @@ class RuleGate:
         self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
     ) -> GateVerdict:
         """Return what past sessions, and the rules there are, make of a rule that somebody proposes."""
-        known = _in_use(self._memories.all(_RULES), make_place(scope, job, task))
+        known = _in_use(self._memories.of_kinds(*RULE_KINDS), make_place(scope, job, task))
         return judge_rule(text, self.session_evidence(text), find_same(text, known))
 
     def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:

@@ -35,7 +35,7 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Filters, FilterWords, Memory, make_filters
+from memory_kb.model import FilterWords, Memory
 from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
@@ -158,7 +158,7 @@ class Rules:
 
     def _in_force(self, **filters: Unpack[FilterWords]) -> tuple[Memory, ...]:
         chosen = self._index.filters(**filters)
-        found = active_rules(self._memories.all(_visible(chosen)))
+        found = active_rules(self._memories.of_kinds(*RULE_KINDS, job=chosen.job, task=chosen.task))
         fitting = {(memory.path, memory.id) for memory in self._memories.all(chosen)} if filters else ()
         return tuple(one for one in found if (one.path, one.id) in fitting) if filters else found
 
@@ -175,7 +175,7 @@ class Rules:
         """Return the rules and pitfalls for a task with these labels and of this type."""
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
-            set_aside(self._memories.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
+            set_aside(self._memories.of_kinds(*RULE_KINDS, job=job, task=task), self._vault.today()),
             words,
             type,
             self._vault.today(),
@@ -203,7 +203,7 @@ class Rules:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
         with self._writer.lock(dry_run=dry_run):
-            found, changes = plan_sweep(self._memories.all(_visible(EVERYTHING)), today)
+            found, changes = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
             run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
         return replace(found, run=run)
 
@@ -248,11 +248,6 @@ class Rules:
         if not command or self._memories.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
         Checks(self._vault).allow(command)
-
-
-def _visible(filters: Filters) -> Filters:
-    """Return filters for the rules that a job and task see, of any status: a retired one hides one of a wider scope."""
-    return EVERYTHING._replace(kinds=RULE_KINDS, job=filters.job, task=filters.task)
 
 
 def parse_outcome(word: str) -> str:

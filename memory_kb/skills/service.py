@@ -13,7 +13,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.learning.render_entry import without_empty
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory, Problem, make_filters
+from memory_kb.model import LIVE_STATUSES, Location, Memory, Problem, make_filters
 from memory_kb.search.candidates import Request
 from memory_kb.skills.skill import (
     Skill,
@@ -197,8 +197,7 @@ class Skills:
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
         """Return every skill, whatever its status, that a job and task see."""
-        chosen = make_filters(job=job, task=task)
-        return self._memories.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
+        return self._memories.of_kinds("skill", job=job, task=task)
 
     def _store_skill(
         self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool

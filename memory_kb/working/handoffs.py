@@ -12,7 +12,7 @@ from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, check_draft, render, without_empty
 from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
+from memory_kb.model import LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import create_file
 from memory_kb.text import as_text
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 _SECTIONS = {"done": "Done", "needs_testing": "Needs testing", "known_issues": "Known issues"}
-_HANDOFFS = EVERYTHING._replace(kinds=("handoff",))
 _ID = re.compile(r"handoff-0*(\d{1,9})")
 
 
@@ -221,14 +220,14 @@ class Handoffs:
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
-        return [self._read_whole(one) for one in self._memories.all(_HANDOFFS) if is_at(one, place)]
+        return [self._read_whole(one) for one in self._memories.of_kinds("handoff") if is_at(one, place)]
 
     def _read_whole(self, memory: Memory) -> Handoff:
         return read_handoff(memory._replace(text=self._memories.whole_text_of(memory)))
 
     def _store_handoff(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandoffReport:
         folder = f"{self._vault.folder_of(place)}handoffs"
-        here = [self._read_whole(one) for one in self._memories.all(_HANDOFFS) if one.place[:3] == place[:3]]
+        here = [self._read_whole(one) for one in self._memories.of_kinds("handoff") if one.place[:3] == place[:3]]
         last = max(here, key=_order, default=None)
         if last and last.status == "active" and last.message == draft.message:
             return HandoffReport(last, "known", RunReport(None, "handoff create"))

@@ -13,7 +13,7 @@ from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, refuse_secrets, render
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Location, Memory
+from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.changes import Change, create_file, plan_fields
@@ -37,7 +37,6 @@ _TYPES: Mapping[str, type] = {
 }
 _STATE: Mapping[str, Any] = {"files_modified": [], "uncommitted_changes": None, "last_git_commit": None}
 _CONTEXT: Mapping[str, Any] = {"tech_stack": [], "patterns_learned": [], "current_goal": None}
-_LEDGERS = EVERYTHING._replace(kinds=("ledger",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,7 @@ class Ledgers:
     def list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
         """Return the ledgers of all agents, by their names; with a job, those of that job."""
         place = self._vault.place_for("project", job, task_id)
-        found = [read_ledger(one) for one in self._memories.all(_LEDGERS) if one.is_live and is_at(one, place)]
+        found = [read_ledger(one) for one in self._memories.of_kinds("ledger") if one.is_live and is_at(one, place)]
         return tuple(sorted(found, key=lambda ledger: (ledger.agent_id, ledger.path)))
 
     def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> LedgerReport:
@@ -213,7 +212,7 @@ class Ledgers:
             ledger = apply_checkpoint(read_ledger(memory), given, now)
             return plan_fields(memory, _changed_fields(ledger, given), "A checkpoint.")
 
-        here = [one for one in self._memories.all(_LEDGERS) if one.place[:3] == place[:3]]
+        here = [one for one in self._memories.of_kinds("ledger") if one.place[:3] == place[:3]]
         known = next((one for one in here if one.is_live and read_ledger(one).agent_id == agent), None)
         if known:
             run = self._memories.change_entries("ledger set", [known], plan, dry_run=dry_run)
