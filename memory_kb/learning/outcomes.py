@@ -13,7 +13,7 @@ from memory_kb.learning.confidence import add_outcome, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
-from memory_kb.model import SCOPES, Memory
+from memory_kb.model import Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields
@@ -81,12 +81,9 @@ def find_due(
 
 
 def choose_countable(memories: Iterable[Memory]) -> dict[str, Memory]:
-    """Return the live entries that are memories by their frontmatter; of several with one id the most specific."""
-    by_id: dict[str, Memory] = {}
-    for memory in sorted(memories, key=lambda one: SCOPES.index(one.place.scope)):
-        if memory.is_live and memory.is_ours:
-            by_id.setdefault(memory.id, memory)
-    return by_id
+    """Return the live entries in force that are memories by their frontmatter, by their ids."""
+    ours = in_force(memory for memory in memories if memory.is_ours)
+    return {memory.id: memory for memory in reversed(ours) if memory.is_live}
 
 
 def plan_reinforcements(
