@@ -147,7 +147,7 @@ def test_old_lines_can_be_dropped(tmp_path: Path) -> None:
 
 def test_due_of_another_session_is_not_ours() -> None:
     log = [Retrieval("2026-01-01T00:00:00Z", "search", ("a",), session="s2")]
-    assert find_due(log, [], {}, "s1") == ()
+    assert find_due(log, [], {}, "s1") == {}
 
 
 # -- stages --------------------------------------------------------------------------------

@@ -43,26 +43,13 @@ _NOTHING_USED = (
 _MARKED = "marked"
 
 
-class Due(NamedTuple):
-    """Entries that a session, or a `day:2026-03-01` outside any, was shown, and that are not counted for it yet."""
-
-    key: str
-    ids: tuple[str, ...]
-
-    @property
-    def day(self) -> str:
-        """The day, where it was outside any session."""
-        return self.key.removeprefix(_DAY) if self.key.startswith(_DAY) else ""
-
-    @property
-    def reason(self) -> str:
-        """Why they are reinforced, in words."""
-        return f"Retrieved on {self.day}." if self.day else f"Retrieved in session {self.key}."
+#: Entries that are not counted yet, by the session, or the `day:2026-03-01` outside any, in which they were shown.
+Due = Mapping[str, tuple[str, ...]]
 
 
 def find_due(
     retrievals: Iterable[Retrieval], credits_: Iterable[Credit], counts: Mapping[str, int], session: str | None = None
-) -> tuple[Due, ...]:
+) -> Due:
     """Return what is to be counted for one session, or for what was shown outside of any.
 
     Each entry counts once for a session however often it was shown there, and once a day outside. `counts` has the
@@ -77,7 +64,7 @@ def find_due(
         counted = (name for name, count in credit.counts.items() if credit.is_done or counts.get(name, 0) >= count)
         done[credit.key].update(counted)
     left = {key: tuple(one for one in ids if one not in done[key]) for key, ids in shown.items()}
-    return tuple(Due(key, ids) for key, ids in left.items() if ids)
+    return {key: ids for key, ids in left.items() if ids}
 
 
 def choose_countable(memories: Iterable[Memory]) -> dict[str, Memory]:
@@ -86,21 +73,20 @@ def choose_countable(memories: Iterable[Memory]) -> dict[str, Memory]:
     return {memory.id: memory for memory in reversed(ours) if memory.is_live}
 
 
-def plan_reinforcements(
-    due: Sequence[Due], memories: Iterable[Memory], now: datetime
-) -> tuple[Plan, tuple[Credit, ...]]:
+def plan_reinforcements(due: Due, memories: Iterable[Memory], now: datetime) -> tuple[Plan, tuple[Credit, ...]]:
     """Plan to count what is due; return with the changes what to log before they are made."""
     entries = choose_countable(memories)
     counts = {entry_id: memory.reinforcement_count for entry_id, memory in entries.items()}
     days = {entry_id: (memory.last_reinforced or "")[:10] for entry_id, memory in entries.items()}
     today, reasons, credits_ = now.astimezone(UTC).date().isoformat(), dict[str, list[str]](), list[Credit]()
-    for one in due:
-        known = [entry_id for entry_id in one.ids if entry_id in entries]
+    for key, ids in due.items():
+        known = [entry_id for entry_id in ids if entry_id in entries]
+        day = key.removeprefix(_DAY) if key.startswith(_DAY) else ""
         for entry_id in known:
             counts[entry_id] += 1
-            reasons.setdefault(entry_id, []).append(one.reason)
-            days[entry_id] = max(days[entry_id], one.day or today)
-        credits_.append(Credit(one.key, {entry_id: counts[entry_id] for entry_id in known}, is_done=False))
+            reasons.setdefault(entry_id, []).append(f"Retrieved on {day}." if day else f"Retrieved in session {key}.")
+            days[entry_id] = max(days[entry_id], day or today)
+        credits_.append(Credit(key, {entry_id: counts[entry_id] for entry_id in known}, is_done=False))
     changes = []
     for entry_id, why in reasons.items():
         fields: dict[str, Value] = {"reinforcement_count": counts[entry_id], "last_reinforced": days[entry_id]}
@@ -335,19 +321,16 @@ class Outcomes:
                 )
         return report
 
-    def _choose_due(
-        self, due: tuple[Due, ...], memories: Sequence[Memory], session: str | None, used: Collection[str]
-    ) -> tuple[Due, ...]:
+    def _choose_due(self, due: Due, memories: Sequence[Memory], session: str | None, used: Collection[str]) -> Due:
         """Return what counts of what was shown or named as used, as the settings have it."""
         if self._counts_shown or not due:
             return due
         if session is None or session not in self._files.ids() or not changed_files(self._trace(session)):
-            return ()
-        shown = [entry_id for one in due for entry_id in one.ids]
+            return {}
+        shown = due[session]
         helpful = [name for name, word in read_marks(self._files, [session], shown).items() if word == "success"]
         kept = keep_used(shown, memories, self._words_of([session]), {*used, *helpful})
-        left = (one._replace(ids=tuple(name for name in one.ids if name in kept)) for one in due)
-        return tuple(one for one in left if one.ids)
+        return {session: kept} if kept else {}
 
     def _waits_for_end(self, showing: Showing) -> bool:
         """Return whether what was shown counts when its session ends, which hooks will say."""
