@@ -181,8 +181,8 @@ def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvi
         unnamed=names_of("billing-service", sources),
     )
     both = ((1, "Redis must run before the suite"), (2, "Redis must run before the suite"))
-    assert sift(answer(learning("global", *both, step=1, learning=text)), question).dropped == (reason,)
-    assert len(sift(answer(learning("global", *both, step=1)), question).found) == 1
+    assert sift(answer(learning("global", *both, step=1, learning=text)), question)[1] == [reason]
+    assert len(sift(answer(learning("global", *both, step=1)), question)[0]) == 1
 
 
 def test_all_ten_in_one_go(open_with: Open, fake: FakeProvider) -> None:

@@ -43,15 +43,8 @@ class Extracted(NamedTuple):
         return "\n".join((self.title, *(text for _, text in self.lines)))
 
 
-class Sifted(NamedTuple):
-    """What was kept of an answer, and why each of the others was not."""
-
-    found: tuple[Extracted, ...]
-    dropped: tuple[str, ...]
-
-
-def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
-    """Return the learnings of an answer that may be kept."""
+def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> tuple[list[Extracted], list[str]]:
+    """Return the learnings of an answer that may be kept, and why each of the others was not."""
     items = answer["learnings"]
     found: list[Extracted] = []
     dropped = ["more than were asked for"] * max(0, len(items) - MOST)
@@ -62,7 +55,7 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
         else:
             same = (known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text))
             found.append(one._replace(same_as=next(same, None)))
-    return Sifted(tuple(found), tuple(dropped))
+    return found, dropped
 
 
 def _read_learning(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:

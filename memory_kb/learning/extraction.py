@@ -281,15 +281,15 @@ class _ModelQuestions:
         learnings, answered = list[Learning](), list[str]()
         for question in questions:
             try:
-                sifted = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+                found, why_not = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
             except MemoryKBError as exc:
                 problems.append(explain_failure(exc))
                 continue
             except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
                 problems.append(f"the answer could not be read ({type(exc).__name__})")
                 continue
-            dropped.update(sifted.dropped)
-            learnings += make_learnings(question, sifted.found, self.session, self.now)
+            dropped.update(why_not)
+            learnings += make_learnings(question, found, self.session, self.now)
             answered.append(question.digest)
         outcome = "failed" if problems else "done" if learnings else "quiet"
         message = "; ".join(dict.fromkeys(problems)) or ("" if learnings else "nothing worth keeping")

@@ -44,7 +44,6 @@ class MemoryCache:
 
     def __init__(self) -> None:
         self._generation: int | None = None
-        self._hashes: Mapping[str, str] = {}
         self._files: Mapping[str, tuple[Memory, ...]] = {}
         self._all: tuple[Memory, ...] = ()
 
@@ -52,15 +51,16 @@ class MemoryCache:
         """Return all entries; files that did not change since are not read again."""
         if self._generation == index.generation:
             return self._all
-        hashes = index.file_hashes()
+
+        def read_anew(path: str, digest: str) -> tuple[Memory, ...]:
+            known = self._files.get(path)
+            return known if known and known[0].hash == digest else _read(index, EVERYTHING, path)
+
         if self._files:
-            self._files = {
-                path: self._files.get(path, ()) if self._hashes.get(path) == digest else _read(index, EVERYTHING, path)
-                for path, digest in hashes.items()
-            }
+            self._files = {path: read_anew(path, digest) for path, digest in index.file_hashes().items()}
         else:
             self._files = {path: tuple(group) for path, group in groupby(_read(index), lambda one: one.path)}
-        self._generation, self._hashes = index.generation, hashes
+        self._generation = index.generation
         self._all = tuple(one for path in sorted(self._files) for one in self._files[path])
         return self._all
 
