@@ -129,7 +129,7 @@ def test_a_transcript_that_grew_lasts_as_long_as_its_work(again: int) -> None:
         made.append(Event(ts=format_time(NOW + timedelta(minutes=round_number)), type="event", event="end"))
     (trace,) = trace_session("old", made)
     episode = make_episode(trace, NOW)
-    assert episode.fields["duration_seconds"] == 1200 * (again - 1) + 30
+    assert episode.draft.fields["duration_seconds"] == 1200 * (again - 1) + 30
     assert episode.ended == format_time(OLD + timedelta(minutes=20 * (again - 1), seconds=30))[:19] + "Z"
     assert episode.id.startswith("ep-2025-06-01-")
 

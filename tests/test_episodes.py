@@ -222,7 +222,7 @@ def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
     ]
     for moment, seconds in (("2026-03-24T10:25:00.000Z", 1500), ("2026-11-21T20:00:00.000Z", 1200)):
         (trace,) = trace_session("s", [*said, Event(ts=moment, seq=3, type="event", event="end")])
-        assert make_episode(trace, NOW).fields["duration_seconds"] == seconds
+        assert make_episode(trace, NOW).draft.fields["duration_seconds"] == seconds
 
 
 def test_a_file_that_was_read_and_what_must_not_be_done_are_in_the_episode(folder: Path, open_kb: Open) -> None:

@@ -81,7 +81,7 @@ def test_nothing_anybody_says_or_runs_makes_it_fail(said: str, output: str, args
     ]
     for trace in trace_session("s", events):
         episode = make_episode(trace, NOW)
-        assert "\n---" not in episode.body
+        assert "\n---" not in episode.draft.text
 
 
 def test_interleaved_tasks_stay_apart() -> None:

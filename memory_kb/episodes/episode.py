@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from memory_kb.episodes.diary_text import (
     DiaryLists,
@@ -47,24 +47,20 @@ MACHINE_FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """An episode as it is to be kept."""
+class Episode(NamedTuple):
+    """An episode as it is to be kept: the draft of its entry, and the session, events and moment that it goes up to."""
 
     id: str
-    session: str
     place: Location
-    title: str
-    body: str
-    tags: tuple[str, ...]
+    draft: Draft
+    session: str
     seq: int
     ended: str
-    fields: Mapping[str, Value]
 
-    @property
-    def built_from(self) -> str:
-        """Which events it was made from, and what was made of them."""
-        return f"{self.seq}.{_digest(self.body, self.fields)}.{log_digest(self.body)}"
+
+def _built_from(seq: int, body: str, fields: Mapping[str, object]) -> str:
+    """Return which events an episode was made from, and what was made of them."""
+    return f"{seq}.{_digest(body, fields)}.{log_digest(body)}"
 
 
 def _digest(body: str, fields: Mapping[str, object]) -> str:
@@ -83,7 +79,8 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     named = trace.session if is_first else f"{trace.session}\n{trace.job or ''}\n{trace.task or ''}"
     goal = tidy(trace.goal or trace.summary or "")
     files = trace.changed or trace.seen[:_GOAL_FILES]
-    fields: dict[str, Value | None] = {
+    ended = min(trace.ended, format_time(now))[:19] + "Z" if trace.ended else day
+    facts: dict[str, Value | None] = {
         "session_id": trace.session,
         "burst_id": trace.session,
         "task_id": trace.task,
@@ -97,17 +94,14 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         "artifacts": [tidy(made) for made in (*trace.made, *trace.links)],
         "git_commit": trace.commits[-1].hash if trace.commits else None,
     }
-    return Episode(
-        id=f"ep-{day}-{hash_of(named.encode())[:8]}",
-        session=trace.session,
-        place=_place_of(trace),
-        title=title_of(goal) or f"Session {trace.session}",
-        body=write_body(trace, diary),
-        tags=(category,) if (category := infer_category(goal)) != "general" else (),
-        seq=trace.seq,
-        ended=min(trace.ended, format_time(now))[:19] + "Z" if trace.ended else day,
-        fields=without_empty(fields),
-    )
+    body, fields = write_body(trace, diary), without_empty(facts)
+    fields = {"created_at": ended, "last_reinforced": ended[:10], **fields, "detail": "full"}
+    fields["built_from"] = _built_from(trace.seq, body, fields)
+    category, title = infer_category(goal), tidy(title_of(goal) or f"Session {trace.session}")
+    tags = () if category == "general" else (category,)
+    draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
+    entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
+    return Episode(entry_id, _place_of(trace), draft, trace.session, trace.seq, ended)
 
 
 def _day_of(session: str) -> str | None:
@@ -145,18 +139,18 @@ def plan_episode(
 
     `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
     """
+    draft = episode.draft
     if known is None:
-        path, action = name_episode(episode.title, episode.id, folder_of(episode.place)), "created"
-        plan: Plan = (plan_entry(_make_draft(episode), episode.id, path, now, "What was done in a session."),)
+        path, action = name_episode(draft.title or "", episode.id, folder_of(episode.place)), "created"
+        plan: Plan = (plan_entry(draft, episode.id, path, now, "What was done in a session."),)
     else:
         path, action = known.path, _choose_action(episode, known)
         plan = _renewal(episode, known) if action == "updated" else ()
     if was_made:
         action, plan = "forgotten", ()
-    score = episode.fields["quality_score"]
+    score, outcome = draft.fields["quality_score"], str(draft.fields["outcome"])
     assert isinstance(score, float)
-    outcome = str(episode.fields["outcome"])
-    return EpisodeResult(episode.session, episode.id, path, action, outcome, score, episode.title), plan
+    return EpisodeResult(episode.session, episode.id, path, action, outcome, score, draft.title or ""), plan
 
 
 def is_current(seq: int, known: Memory) -> bool:
@@ -177,25 +171,15 @@ def _choose_action(episode: Episode, known: Memory) -> str:
 
 def _renewal(episode: Episode, known: Memory) -> Plan:
     reason = "The session went on."
-    values: dict[str, Value] = {name: value for name, value in episode.fields.items() if name in MACHINE_FIELDS}
-    emptied = {"constraints", "files", "artifacts"} & known.metadata.keys() - episode.fields.keys()
+    draft, ended = episode.draft, episode.ended
+    values: dict[str, Value] = {name: value for name, value in draft.fields.items() if name in MACHINE_FIELDS}
+    emptied = {"constraints", "files", "artifacts"} & known.metadata.keys() - draft.fields.keys()
     values |= {name: list[str]() for name in emptied}
     machine = {name: known.metadata[name] for name in MACHINE_FIELDS if name in known.metadata} | values
-    values |= {"created_at": episode.ended, "built_from": replace(episode, fields=machine).built_from}
+    values |= {"created_at": ended, "built_from": _built_from(episode.seq, draft.text, machine)}
     if known.reinforcement_count == 0:
-        values["last_reinforced"] = episode.ended[:10]
-    return plan_fields(known, values, reason), set_body(known, known.id, episode.body, reason)
-
-
-def _make_draft(episode: Episode) -> Draft:
-    fields = {
-        "created_at": episode.ended,
-        "last_reinforced": episode.ended[:10],
-        **episode.fields,
-        "detail": "full",
-        "built_from": episode.built_from,
-    }
-    return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
+        values["last_reinforced"] = ended[:10]
+    return plan_fields(known, values, reason), set_body(known, known.id, draft.text, reason)
 
 
 #: Days in full detail, and days until the archive.
