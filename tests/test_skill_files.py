@@ -115,7 +115,7 @@ def test_a_second_import_loses_no_outcome_and_no_edit(tmp_path: Path, folder: Pa
 )
 def test_shapes_of_a_catalogue(text: str, names: list[str]) -> None:
     found, problems = parse_catalogue(text, "s.yaml")
-    assert [one.draft.text.name for one in found] == names
+    assert [one.text.name for one in found] == names
     assert problems == ()
 
 
@@ -307,7 +307,7 @@ def claude_less(tmp_path: Path) -> Path:
     "body", ["", "---\n", "---\nname: [\n---\nx", "\udcff", "---\n- a\n---\nx", "---\nname: x\n---"]
 )
 def test_any_skill_file_reads(body: str) -> None:
-    assert parse_skill_file(body, "x/SKILL.md", "x").draft.text.name
+    assert parse_skill_file(body, "x/SKILL.md", "x").text.name
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_any_skill_file_reads(body: str) -> None:
 )
 def test_a_head_that_is_no_yaml_keeps_its_description(lines: str, description: str) -> None:
     found = parse_skill_file(f"---\nname: roll-back\n{lines}\n---\nRun it.\n", "roll-back/SKILL.md", "roll-back")
-    assert (found.draft.text.name, found.draft.text.description) == ("roll-back", description)
+    assert (found.text.name, found.text.description) == ("roll-back", description)
 
 
 @pytest.mark.parametrize(("name", "plain"), [("検索", "skill-"), ("x" * 80, "x" * 60), ("A & B", "a-b")])

@@ -40,7 +40,6 @@ from memory_kb.skills.skill import (
 from memory_kb.skills.skill_files import (
     CATALOGUES,
     MAX_COPIED,
-    FoundSkill,
     list_files,
     plain_name,
     read_limited,
@@ -277,11 +276,11 @@ class Skills:
             run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
         return SkillsImported(tuple(moved), run, tuple(problems))
 
-    def _import_skill(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
+    def _import_skill(self, found: SkillDraft, batch: _Batch) -> SkillMoved:
         """Plan the changes for one skill of an import, and return what is done with it."""
-        where, name = f"{found.path}:{found.line}", found.draft.text.name
+        where, name = f"{found.path}:{found.line}", found.text.name
         try:
-            draft = check_skill(found.draft)
+            draft = check_skill(found)
             name = draft.text.name
             if key_of(name) in batch.names:
                 return SkillMoved(name, "", "", "known", f"{where} has the name of one before it")
@@ -299,19 +298,19 @@ class Skills:
         batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
         return SkillMoved(name, entry_id, path, "created")
 
-    def _update_known(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
+    def _update_known(self, same: Memory, found: SkillDraft, batch: _Batch) -> SkillMoved:
         """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
-        counts = {name: int(str(found.draft.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
+        counts = {name: int(str(found.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
-        draft = found.draft if batch.is_update else SkillDraft(SkillText(found.draft.text.name))
+        draft = found if batch.is_update else SkillDraft(SkillText(found.text.name))
         change = plan_skill_update(note, same.id, draft, reason, more)
         batch.changes += [change] if change else []
-        differs = not batch.is_update and plan_skill_update(note, same.id, found.draft, reason) is not None
+        differs = not batch.is_update and plan_skill_update(note, same.id, found, reason) is not None
         message = "it says something else than the file; --update takes the file's text over" if differs else ""
         return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "known", message)
 
-    def _copy_files(self, found: FoundSkill, moved: SkillMoved, batch: _Batch) -> Iterator[Problem]:
+    def _copy_files(self, found: SkillDraft, moved: SkillMoved, batch: _Batch) -> Iterator[Problem]:
         """Plan copies of the files that go with a skill, and yield why some are not copied."""
         source = Path(found.path)
         for inner in list_files(source.parent) if source.name.lower() == "skill.md" else ():

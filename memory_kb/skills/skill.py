@@ -74,7 +74,8 @@ class SkillSearch:
 class SkillDraft:
     """A skill to keep; the parts of its text, and tags, that are None stay as they are in a skill that exists.
 
-    `body` is the whole body where it is known already. `fields` and `id` are for a new skill.
+    `body` is the whole body where it is known already. `fields` and `id` are for a new skill, `path` and `line` are
+    where it was read.
     """
 
     text: SkillText
@@ -83,6 +84,8 @@ class SkillDraft:
     body: str | None = None
     fields: Mapping[str, Value] = field(default_factory=dict)
     id: str | None = None
+    path: str = ""
+    line: int = 1
 
 
 @dataclass(frozen=True, slots=True)

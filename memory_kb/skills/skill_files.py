@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.playbook_file import cut_items, read_items
@@ -49,27 +49,19 @@ _SKILL_FILE = "skill.md"
 _MAX_READ, MAX_COPIED = 4_000_000, 5_000_000
 
 
-class FoundSkill(NamedTuple):
-    """A skill that a file holds, and where."""
-
-    draft: SkillDraft
-    path: str
-    line: int = 1
-
-
-def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple[Problem, ...]]:
+def parse_catalogue(text: str, path: str) -> tuple[tuple[SkillDraft, ...], tuple[Problem, ...]]:
     """Read a catalogue: a list of skills, by itself or below `skills`, or skills by their ids."""
     items = cut_items(text, path, ("skills",), "skills", is_keyed=True)
     if not items:
         raise UnreadableInput(f"{path}:1: there are no skills in it", "a skill has a `name`, and mostly a `template`")
 
-    def make(values: Mapping[str, Any], item: YamlItem) -> FoundSkill | None:
+    def make(values: Mapping[str, Any], item: YamlItem) -> SkillDraft | None:
         return _read_item(values, item.key, path, item.line)
 
     return read_items(items, path, "a skill without a name; passed over, give it a `name`", make, _SCALE)
 
 
-def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -> FoundSkill | None:
+def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -> SkillDraft | None:
     entry_id = as_text(item.get("id")) or key
     name = as_text(item.get("name")) or entry_id
     if name is None or not item:
@@ -85,14 +77,15 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     }
     fields |= {name: str(item[name]) for name in ("created_at", "last_applied") if parse_date(item.get(name))}
     fields |= {name: value for name, value in _foreign(item).items() if value is not None}
-    draft = SkillDraft(
+    return SkillDraft(
         text,
         read_words(item["tags"]) if item.get("tags") else None,
         body=template if is_body else None,
         fields=fields,
         id=entry_id,
+        path=path,
+        line=line,
     )
-    return FoundSkill(draft, path, line)
 
 
 def _foreign(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +122,7 @@ def _catalogue_item(memory: Memory) -> dict[str, Any]:
     return item | _foreign(memory.metadata)
 
 
-def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
+def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
     """Read a `SKILL.md`: its frontmatter, further keys included, and its body as it is.
 
     `folder` names a skill that does not name itself.
@@ -148,13 +141,14 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     }
     fields |= {name: value for name, value in optional.items() if value}
     name = as_text(ours["name"]) or as_text(head.get("name")) or folder
-    draft = SkillDraft(
+    return SkillDraft(
         SkillText(name, as_text(head.get("description")) or parse_skill(body).description),
         read_words(head.get("tags") if ours["tags"] is None else ours["tags"]) or None,
         body=body.strip("\r\n").rstrip(),
         fields=fields,
+        path=path,
+        line=2 if block else 1,
     )
-    return FoundSkill(draft, path, 2 if block else 1)
 
 
 def _read_head(block: str) -> dict[str, Any]:
@@ -232,7 +226,7 @@ def _dumper() -> type[yaml.SafeDumper]:
     return SkillDumper
 
 
-def read_sources(source: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
+def read_sources(source: Path, problems: list[Problem]) -> Iterator[SkillDraft]:
     """Yield the skills of a file or of all below a folder; one that cannot be read becomes a problem."""
     if not source.is_dir():
         yield from _read_one(source, problems)
@@ -249,7 +243,7 @@ def read_sources(source: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
                 problems.append(Problem(str(file), 1, str(exc)))
 
 
-def _read_one(file: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
+def _read_one(file: Path, problems: list[Problem]) -> Iterator[SkillDraft]:
     text = read_limited(file, _MAX_READ).decode("utf-8", "replace")
     if file.suffix.lower() in CATALOGUES:
         skills, wrong = parse_catalogue(text, str(file))
