@@ -65,7 +65,7 @@ def main() -> NoReturn:
 def _load_pathlib() -> None:
     """Load pathlib without urllib, which Python before 3.13 loads with it for the one function behind `Path.as_uri`.
 
-    That is a twentieth of a search. Until pathlib is loaded, a module with this function is in the place of
+    That is a fortieth of a search. Until pathlib is loaded, a module with this function is in the place of
     `urllib.parse`; the function calls the real one.
     """
     if "pathlib" in sys.modules or "urllib.parse" in sys.modules:

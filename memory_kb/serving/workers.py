@@ -85,15 +85,17 @@ class Worker:
 
 
 class Workers:
-    """The worker of what reads and the worker of what writes."""
+    """The worker of what reads, the one of reads that take long, and the worker of what writes."""
 
     def __init__(self, address: Address) -> None:
-        self.address = address
-        self.reading, self.writing = Worker(address, "memory-kb reads"), Worker(address, "memory-kb writes")
+        self.reading = Worker(address, "memory-kb reads")
+        self.studying = Worker(address, "memory-kb slow reads")
+        self.writing = Worker(address, "memory-kb writes")
 
     def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
         self.reading.close(0.0)
+        self.studying.close(0.0)
         self.writing.close(patience, last)
 
 

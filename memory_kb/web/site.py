@@ -33,7 +33,7 @@ from memory_kb.errors import (
 )
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
-from memory_kb.serving.workers import Address, Worker, Workers
+from memory_kb.serving.workers import Address, Workers
 from memory_kb.text import hash_of, printable
 from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
@@ -214,8 +214,6 @@ class Site:
     def __init__(self, address: Address, info: SiteInfo) -> None:
         self.info = info
         self._workers = Workers(address)
-        #: For reads that would delay an answer to typing.
-        self._slow = Worker(address, "memory-kb slow reads")
         self._looks = BackgroundLooks(address)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
@@ -236,8 +234,8 @@ class Site:
         return await self._workers.reading.ask(self._trusting(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Run a slow read in a thread of its own."""
-        return await self._slow.ask(self._trusting(work))
+        """Run a read that would delay an answer to typing, in a thread of its own."""
+        return await self._workers.studying.ask(self._trusting(work))
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a write, after those before it; a read that follows sees it."""
@@ -288,7 +286,9 @@ class Site:
         def go_on(_: Future[Recent]) -> None:
             then()
             with contextlib.suppress(RuntimeError):  # the server has ended
-                self._slow.submit(self._trusting(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list())))
+                self._workers.studying.submit(
+                    self._trusting(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list()))
+                )
 
         recent = self._workers.reading.submit(
             self._trusting(lambda kb: self.kept(kb, "recent", lambda kb: kb.recent()))
@@ -297,7 +297,6 @@ class Site:
 
     def close(self, patience: float) -> None:
         """Accept no more work, and wait for writes that have begun."""
-        self._slow.close(0.0)
         self._looks.end()
         self._workers.close(patience)
 
