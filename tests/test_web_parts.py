@@ -16,7 +16,8 @@ from conftest import NOW, REPOSITORY
 from memory_kb import KnowledgeBase
 from memory_kb.context.highlight import mark
 from memory_kb.settings import Ranking
-from memory_kb.web.attachments import check_attachment, find_beside
+from memory_kb.store.attachments import Attachments
+from memory_kb.web.attachments import check_attachment
 from memory_kb.web.charts import Aged, draw_curve
 from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import LinkBase, render
@@ -230,5 +231,6 @@ def test_no_link_leads_out_of_the_vault(vault: Callable[..., Path], home: Path, 
     (folder / "art/hidden.png").symlink_to(folder / ".secret/key.png")
     with KnowledgeBase.open(folder, home=home) as kb:
         here = kb.vault
-    assert find_beside(here, "pic.png", "art/x.md") == (folder / "art/pic.png").resolve()
+    assert Attachments(here).find("pic.png", "art/x.md") == "art/pic.png"
+    assert check_attachment(here, "art/pic.png") == (folder / "art/pic.png").resolve()
     assert [check_attachment(here, f"art/{name}.png") for name in ("out", "hidden", "../.secret/key")] == [None] * 3

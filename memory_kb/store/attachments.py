@@ -43,6 +43,6 @@ class Attachments:
         """Return the path of the file that a note's link leads to: beside the note, from the top, else by its name."""
         for folder in (posixpath.dirname(source), ""):
             path = posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
-            if not path.startswith("..") and self._vault.resolve(path).is_file():
+            if not path.startswith("..") and os.path.isfile(self._vault.resolve(path)):
                 return path
         return next(iter(self.named(target)), None) if "/" not in target else None

@@ -45,7 +45,6 @@ LONGEST_FORM = 1_000_000
 _MAX_QUERY, _MAX_WORD, _MAX_WORDS = 4_000, 300, 40
 #: More pages than any vault has.
 _MAX_PAGE = 100_000
-_LISTS = ("kind", "scope", "status")
 
 
 #: The parameters of an address or the fields of a form, several of which may have one name.
@@ -64,9 +63,9 @@ class PageQuery(NamedTuple):
     status: tuple[str, ...] = ()
     tag: str = ""
     since: str = ""
+    folder: str = ""
     order: str = "newest"
     page: int = 1
-    folder: str = ""
 
     @property
     def filters(self) -> FilterWords:
@@ -83,26 +82,17 @@ class PageQuery(NamedTuple):
         """Whether anything but the query narrows the answer."""
         return bool(self.kind or self.scope or self.status or self.tag or self.since)
 
-    def address(self, path: str, **other: object) -> str:
+    def address(self, path: str, **other: Any) -> str:
         """Return the address of this search at a path, some of it exchanged.
 
         Example:
             >>> PageQuery("a b", ("rule",), page=3).address("/browse", page=4)
             '/browse?q=a+b&kind=rule&page=4'
         """
-        order = self.order if self.order != "newest" else ""
-        pairs: list[tuple[str, object]] = [("q", self.query)]
-        pairs += [(name, word) for name in _LISTS for word in getattr(self, name)]
-        pairs += [
-            ("tag", self.tag),
-            ("since", self.since),
-            ("folder", self.folder),
-            ("order", order),
-            ("page", self.page),
-        ]
-        kept = [(name, other.get(name, value)) for name, value in pairs]
-        kept = [(name, value) for name, value in kept if value and (name, value) != ("page", 1)]
-        return f"{path}?{urlencode(kept)}" if kept else path
+        names, asked = {"query": "q"}, self._replace(**other)
+        pairs = [(names.get(name, name), getattr(asked, name)) for name in self._fields]
+        kept = [pair for pair, usual in zip(pairs, PageQuery(), strict=True) if pair[1] != usual]
+        return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
 
 
 def read_query(parameters: Parameters) -> PageQuery:
