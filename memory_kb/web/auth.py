@@ -22,7 +22,9 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; frame-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+#: Of every answer that says nothing else.
 _HEADERS = {
+    "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "x-frame-options": "DENY",
@@ -52,7 +54,8 @@ class Auth:
         self._host_check = HostCheck(app, host, None)
         self._secret = secrets.token_bytes(32)
         self._cookie = f"memory-kb-{port}"
-        self._csp = _CSP.format("".join(f" 'sha256-{one}'" for one in style_hashes))
+        policy = _CSP.format("".join(f" 'sha256-{one}'" for one in style_hashes))
+        self._headers = {**_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or answer it with a refusal."""
@@ -119,11 +122,7 @@ class Auth:
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in {
-                    **_HEADERS,
-                    "content-security-policy": self._csp,
-                    "cache-control": "no-store",
-                }.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
