@@ -10,8 +10,8 @@ from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
 from memory_kb.regex import regex
 
-#: The target in the first group, then heading or block, then what is shown.
-WIKILINK = regex(r"\[\[([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
+#: The target in the first group, none for the note itself, then heading or block, then what is shown.
+WIKILINK = regex(r"\[\[([^\[\]|#\n\\]*)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
 _ATTACHMENT = regex(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
@@ -22,17 +22,16 @@ _MOST_SIGNS = 16
 _BLOCK_ID = regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
-#: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, perhaps in
-#: angle brackets, then a heading: both are two groups. Addresses have a colon before their first slash, paths do not.
+#: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, none for the
+#: note itself, perhaps in angle brackets, then a heading: both are two groups. Addresses have a colon before their first
+#: slash, paths do not.
 _PATH = (
-    r"(?:<(?!//)([^<>:#\n]++(?<=\.md))(#[^<>\n]*+)?>|"
-    r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))(#[^\s()]*+)?)"
+    r"(?:<(?!//)([^<>:#\n]++(?<=\.md))?(#[^<>\n]*+)?>|"
+    r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))?(#[^\s()]*+)?)"
 )
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
 _INLINE_LINK = regex(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
 _REFERENCE = regex(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
-#: A link to a heading or block of the same note: in double brackets, else in round ones.
-_OWN_PART = regex(rf"\[\[[ \t]*(#[^\[\]|\n\\]+)(?:\\?\|[^\[\]\n]*)?\]\]|\]\(<?(#[^\s()<>]+)>?{_TITLE}\s*\)")
 _BRACKET = regex(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 #: What is shown of a link is no longer than this.
 _MOST_SHOWN = 1_000
@@ -89,8 +88,8 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
         [('A', 'Why', True), ('../my b.md', 'part', False), ('d.md', '', False)]
     """
     stop = len(text) if end is None else end
-    found = [*_wikilinks(text, start, stop), *_markdown_links(text, start, stop)]
-    found += _links_to_own_parts(text, start, stop) if with_own else ()
+    named = (*_wikilinks(text, start, stop), *_markdown_links(text, start, stop))
+    found = [link for link in named if link.target or (with_own and link.anchor)]
     if not found:
         return
     hidden = find_code(text[start:stop])
@@ -139,7 +138,7 @@ def _wikilinks(text: str, start: int, stop: int) -> Iterator[TextLink]:
         return
     for found in WIKILINK.finditer(text, start, stop):
         named = found[1]
-        if not named.strip() or _is_escaped(text, found.start(), start):
+        if _is_escaped(text, found.start(), start):
             continue
         begin = found.start(1) + len(named) - len(named.lstrip())
         is_embed = found.start() > start and text[found.start() - 1] == "!"
@@ -169,11 +168,12 @@ def _markdown_links(text: str, start: int, stop: int) -> Iterator[TextLink]:
 
 
 def _markdown_link(found: re.Match[str], start: int, *, is_embed: bool) -> TextLink:
-    group = 1 if found[1] is not None else 3
+    group = 1 if found[1] or found[2] else 3
     name, part = found.group(group, group + 1)
-    begin, end = found.span(group)
+    begin, end = found.span(group if name else group + 1)
+    end = end if name else begin
     return TextLink(
-        unquote(name),
+        unquote(name or ""),
         Span(begin, end),
         Span(start, found.end()),
         unquote(part[1:]) if part else "",
@@ -181,24 +181,6 @@ def _markdown_link(found: re.Match[str], start: int, *, is_embed: bool) -> TextL
         is_wikilink=False,
         anchor_span=Span(found.start(group + 1) + 1, found.end(group + 1)) if part else Span(end, end),
     )
-
-
-def _links_to_own_parts(text: str, start: int, stop: int) -> Iterator[TextLink]:
-    for found in _OWN_PART.finditer(text, start, stop) if text.find("#", start, stop) >= 0 else ():
-        opening = found.start() if found[1] else _opening_bracket(text, found.start(), start)
-        if opening is None or _is_escaped(text, found.start(), start):
-            continue
-        anchor, place = (found[1] or found[2])[1:], found.start(1 if found[1] else 2)
-        is_embed = opening > start and text[opening - 1] == "!"
-        yield TextLink(
-            "",
-            Span(place, place),
-            Span(opening - is_embed, found.end()),
-            anchor.strip() if found[1] else unquote(anchor),
-            is_embed,
-            is_wikilink=bool(found[1]),
-            anchor_span=Span(place + 1, place + 1 + len(anchor.rstrip())),
-        )
 
 
 def _opening_bracket(text: str, closing: int, start: int) -> int | None:
