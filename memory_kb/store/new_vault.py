@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +23,6 @@ _CONFIG = """\
 
 #: Files beside `memory/` that belong to the vault.
 _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
-#: Anything in it would count as known.
-_MEMORY = ""
 
 
 class CreatedVault(NamedTuple):
@@ -44,16 +41,17 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
     """
     place = Path(folder).expanduser()
     memory = place / "memory"
-    around = find_enclosing(Path(os.path.realpath(place)))
-    if around and around.is_among_notes:
+    around, is_among_notes = _find_enclosing(Path(os.path.realpath(place)))
+    if is_among_notes:
         raise UsageError(
-            f"no vault can be made in {folder}: it is among the notes of the vault {around.folder}",
+            f"no vault can be made in {folder}: it is among the notes of the vault {around}",
             "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
         )
     created: list[Path] = []
     try:
         memory.mkdir(parents=True, exist_ok=True)
-        for name, text in (("config.yaml", _CONFIG), ("MEMORY.md", _MEMORY)):
+        # Anything in MEMORY.md would count as known.
+        for name, text in (("config.yaml", _CONFIG), ("MEMORY.md", "")):
             if _write_new(memory / name, text):
                 created.append(memory / name)
         if not (memory / MACHINE).exists():
@@ -65,7 +63,7 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
         hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
         raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
     beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
-    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
+    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around)
 
 
 def _write_new(file: Path, text: str) -> bool:
@@ -77,17 +75,7 @@ def _write_new(file: Path, text: str) -> bool:
     return True
 
 
-class Enclosing(NamedTuple):
-    """The vault that a folder is in, and whether it is among its notes."""
-
-    folder: Path
-    is_among_notes: bool
-
-
-def find_enclosing(folder: Path) -> Enclosing | None:
-    """Return the vault that a folder is in, unless it is that of the folder itself."""
-    if is_memory_folder(folder / "memory"):
-        return None
-    return next(
-        (one for one in starmap(Enclosing, vaults_around(folder)) if one.is_among_notes or one.folder != folder), None
-    )
+def _find_enclosing(folder: Path) -> tuple[Path | None, bool]:
+    """Return the vault that a folder is in, unless it is that of the folder itself, and whether it is among its notes."""
+    around = () if is_memory_folder(folder / "memory") else vaults_around(folder)
+    return next(((vault, is_among) for vault, is_among in around if is_among or vault != folder), (None, False))
