@@ -11,7 +11,7 @@ from support import entry, fields_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UnknownEntry
-from memory_kb.markdown.splice import set_value
+from memory_kb.markdown.splice import set_values
 from memory_kb.model import Span
 from memory_kb.yaml_loader import load_mapping
 
@@ -104,7 +104,7 @@ def test_a_mapping_is_on_lines_of_its_own(before: str, after: str, newline: str)
     before, after = before.replace("\n", newline), after.replace("\n", newline)
     if not before and newline == "\r\n":
         return
-    assert set_value(before, Span(0, len(before)), "state", value) == after
+    assert set_values(before, Span(0, len(before)), {"state": value}) == after
     assert load_mapping(after)["state"] == value
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.splice import Value, set_value
+from memory_kb.markdown.splice import Value, set_values
 from memory_kb.model import Span
 from memory_kb.yaml_loader import load_mapping
 
@@ -182,7 +182,7 @@ def test_only_the_bytes_of_the_value_change(
         "---\nBody\u2028\n\n---\nid: last\n---\n\udcff\n".replace("\n", newline),
     )
     text = around[0] + block + around[1]
-    result = set_value(text, Span(len(around[0]), len(around[0]) + len(block)), line.key, value)
+    result = set_values(text, Span(len(around[0]), len(around[0]) + len(block)), {line.key: value})
     assert result.startswith(around[0] + before.rstrip())
     assert result.endswith(after + around[1])
     changed = result[len(around[0]) : len(result) - len(around[1])]
@@ -205,7 +205,7 @@ def test_a_new_key_is_one_new_last_line(written: list[Line], value: Value, newli
     assume(is_loadable(block))
     text = f"\ufeff---{newline}{block}---{newline}Größe{newline}"
     start = text.index("---") + 3 + len(newline)
-    result = set_value(text, Span(start, start + len(block)), "forgotten_at", value)
+    result = set_values(text, Span(start, start + len(block)), {"forgotten_at": value})
     assert result.startswith(text[: start + len(block)])
     assert result.endswith(f"---{newline}Größe{newline}")
     added = result[start + len(block) : len(result) - len(f"---{newline}Größe{newline}")]
@@ -302,7 +302,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("block", "key", "value", "result"), EXAMPLES)
 def test_worked_examples(block: str, key: str, value: Value, result: str) -> None:
-    after = set_value(block, Span(0, len(block)), key, value)
+    after = set_values(block, Span(0, len(block)), {key: value})
     assert load_mapping(after)[key] == value
     if '"a' in result:  # how a value with signs is quoted is not promised
         assert load_mapping(after) == load_mapping(result)
@@ -313,8 +313,8 @@ def test_worked_examples(block: str, key: str, value: Value, result: str) -> Non
 @pytest.mark.parametrize("value", ["quoted", "a b", "ü", "it's"])
 def test_a_value_set_twice_is_as_set_once(value: str) -> None:
     block = "id: a\ntitle: first # why\n"
-    once = set_value(block, Span(0, len(block)), "title", value)
-    assert set_value(once, Span(0, len(once)), "title", value) == once
+    once = set_values(block, Span(0, len(block)), {"title": value})
+    assert set_values(once, Span(0, len(once)), {"title": value}) == once
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_value_set_twice_is_as_set_once(value: str) -> None:
 )
 def test_a_change_that_would_not_read_back_is_made_right_or_refused(block: str, key: str) -> None:
     try:
-        after = set_value(block, Span(0, len(block)), key, "new")
+        after = set_values(block, Span(0, len(block)), {key: "new"})
     except CannotSplice as refused:
         assert str(refused).startswith("not changed:")
     else:
@@ -342,6 +342,6 @@ def test_values_of_several_entries_are_set_one_by_one() -> None:
     for n in (3, 0, 4):
         entry = parse_document(text, "a.md").entries[n]
         start = text.index("\n", entry.span.start) + 1
-        text = set_value(text, Span(start, text.rindex("---", start, entry.body.start)), "status", f"s{n}")
+        text = set_values(text, Span(start, text.rindex("---", start, entry.body.start)), {"status": f"s{n}"})
         expected = expected.replace(f"id: e{n} # {n}\nstatus: active\n", f"id: e{n} # {n}\nstatus: s{n}\n")
     assert text == expected

@@ -28,7 +28,7 @@ from memory_kb.markdown.scanner import (
     heading_words_span,
     normal_heading,
 )
-from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_value, yaml_span
+from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_values, yaml_span
 from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText
@@ -230,7 +230,7 @@ def _replace_names(block: str, key: str, value: Value, names: Mapping[str, str])
         with contextlib.suppress(InvalidBlock):
             if load_mapping(new) == {**load_mapping(block), key: value}:
                 return new
-    return set_value(block, Span(0, len(block)), key, value)
+    return set_values(block, Span(0, len(block)), {key: value})
 
 
 def shown_title(title: str) -> str:

@@ -8,7 +8,7 @@ from memory_kb.editing.renaming import check_name, check_path
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.learning.entry_verbs import check_text
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.splice import find_entries, find_entry
+from memory_kb.markdown.splice import find_entry, read_entries
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.text import encode, hash_of
 
@@ -55,7 +55,7 @@ class Editing:
         """Return an entry as it is in its file, with the hash that `edit` compares."""
         view = self._listing.show(wanted)
         text = self._writer.read(view.path).text
-        same = find_entries(text, view.path, view.id)
+        same = [entry for entry in read_entries(text, view.path) if entry.id == view.id]
         entry = min(same, key=lambda one: abs(one.line - view.line)) if same else find_entry(text, view.path, view.id)
         piece = text[entry.span.start : entry.span.end]
         why = "another entry of the file has the same id" if len(same) > 1 else explain_uneditable(piece)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.git.merge_texts import GitTexts, TextMerge
-from memory_kb.markdown.splice import set_value
+from memory_kb.markdown.splice import set_values
 from memory_kb.model import Span
 from memory_kb.text import parse_date
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
@@ -217,7 +217,7 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
     for name, value in merged.values.items():
         if not is_same(held.get(name, ABSENT), value):
             with contextlib.suppress(CannotSplice, InvalidBlock):
-                text = set_value(text, Span(0, len(text)), name, value)
+                text = set_values(text, Span(0, len(text)), {name: value})
     return text
 
 

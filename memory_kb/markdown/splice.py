@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import CannotSplice
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 Value = str | int | float | bool | list[str] | list[dict[str, str]] | dict[str, Any]
 
 
-def set_value(text: str, block: Span, key: str, value: Value) -> str:
-    """Return `text` with `key` set to `value` in one block; see `set_values`.
-
-    Example:
-        >>> set_value("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), "status", "retired")
-        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
-    """
-    return set_values(text, block, {key: value})
-
-
 def set_values(text: str, block: Span, values: Mapping[str, Value]) -> str:
     """Return `text` with some keys set in one block.
 
@@ -39,6 +29,10 @@ def set_values(text: str, block: Span, values: Mapping[str, Value]) -> str:
 
     Raises:
         CannotSplice: the change would not be read back as meant.
+
+    Example:
+        >>> set_values("---\\nid: a  # mine\\nstatus: active # why\\n---\\nBody", Span(4, 39), {"status": "retired"})
+        '---\\nid: a  # mine\\nstatus: retired # why\\n---\\nBody'
     """
     old = new = text[block.start : block.end]
     try:
@@ -232,11 +226,7 @@ class Sheet:
         return splice
 
     def _find(self, entry_id: str) -> int:
-        count = self._ids.count(entry_id)
-        if count != 1:
-            _refuse_wide(self._read[:2], self.path)
-            raise CannotSplice(f"{self.path} has {count or 'no'} entries with the id {entry_id}")
-        return self._ids.index(entry_id)
+        return _only_place(self._ids, entry_id, self.path, self._read[:2])
 
     def _splice(self, place: int, new: bytes) -> Splice:
         at = len(self._lead) + sum(map(len, self._pieces[:place]))
@@ -347,22 +337,18 @@ def find_entry(text: str, path: str, entry_id: str) -> Entry:
     Raises:
         CannotSplice: it is not there, or the id is there twice.
     """
-    found = find_entries(text, path, entry_id)
-    if len(found) != 1:
-        _refuse_wide(encode(text[:2]), path)
-        raise CannotSplice(f"{path} has {len(found) or 'no'} entries with the id {entry_id}")
-    return found[0]
+    entries = read_entries(text, path)
+    return entries[_only_place([entry.id for entry in entries], entry_id, path, encode(text[:2]))]
 
 
-def find_entries(text: str, path: str, entry_id: str) -> list[Entry]:
-    """Return the entries of a file that have an id, more than one where it is repeated."""
-    return [entry for entry in read_entries(text, path) if entry.id == entry_id]
-
-
-def _refuse_wide(start: bytes, path: str) -> None:
-    """Say why nothing is found in a file that is read, but never written."""
+def _only_place(ids: Sequence[str], entry_id: str, path: str, start: bytes) -> int:
+    """Return where an id is among those of a file that begins with some bytes; it has to be there once."""
+    count = ids.count(entry_id)
+    if count == 1:
+        return ids.index(entry_id)
     if start in UTF_16_MARKS:
         raise CannotSplice(f"{path} is UTF-16; save it as UTF-8 first")
+    raise CannotSplice(f"{path} has {count or 'no'} entries with the id {entry_id}")
 
 
 # A file with one entry is read as a file, and at once again as the text of its entry.
