@@ -54,10 +54,7 @@ _HOMES = ("memory_kb.kb", "memory_kb.model", "memory_kb.reports", "memory_kb.err
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used.
-
-    Starting costs only what is needed.
-    """
+    """Load a public name when it is first used, so that starting costs only what is needed."""
     if name in __all__:
         import importlib
 

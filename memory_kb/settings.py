@@ -65,10 +65,7 @@ class IndexSettings(NamedTuple):
 
 
 class EmbeddingSettings(NamedTuple):
-    """Where vectors come from.
-
-    `model` None is the provider's usual one, `dimensions` 0 as many as the model gives.
-    """
+    """Where vectors come from; `model` None is the provider's usual one, `dimensions` 0 as many as it gives."""
 
     provider: str = "auto"
     base_url: str | None = None
@@ -231,10 +228,7 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Turn environment variables into a mapping of settings.
-
-    `MEMORY_KB_RANKING_HALF_LIFE_DAYS=30` becomes `{"ranking": {"half_life_days": "30"}}`.
-    """
+    """Return settings of the environment: `MEMORY_KB_RANKING_FUSION=rrf` becomes `{"ranking": {"fusion": "rrf"}}`."""
     values: dict[str, Any] = {}
     for section in ("ranking", "index", "embeddings", "llm", "learning", "watch", "context"):
         for name in getattr(Settings(), section)._fields:
@@ -251,9 +245,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
 def merge(
     settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool
 ) -> tuple[Settings, list[str]]:
-    """Lay a mapping of values over settings.
-
-    Unknown keys come back as warnings.
+    """Lay a mapping of values over settings; unknown keys come back as warnings.
 
     Example:
         >>> merge(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]

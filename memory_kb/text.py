@@ -453,9 +453,7 @@ def as_text(value: object) -> str | None:
 
 
 def read_words(value: object) -> tuple[str, ...]:
-    """Return a list of words, without repeats.
-
-    They come from a YAML list or a comma-separated text.
+    """Return the words of a YAML list or a comma-separated text, without repeats.
 
     Example:
         >>> read_words(["a", 2, None, "a"]), read_words("x, #y")

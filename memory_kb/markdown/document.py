@@ -59,9 +59,7 @@ class Block(NamedTuple):
 
 
 def parse_document(text: str, path: str, default_status: str = "active") -> Document:
-    """Split a file's text into entries.
-
-    `path` is used for provisional ids, dates and problems.
+    """Split a file's text into entries; `path` is used for provisional ids, dates and problems.
 
     Example:
         >>> text = "---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n"
@@ -313,9 +311,7 @@ def _date_in(path: str) -> date | None:
 
 
 def provisional_id(path: str, body: str) -> str:
-    """Return the id of an entry that has none.
-
-    It is a uuid5 of its path and body.
+    """Return the id of an entry that has none: a uuid5 of its path and body.
 
     Example:
         >>> provisional_id("a.md", "text") == provisional_id("a.md", "text") != provisional_id("b.md", "text")

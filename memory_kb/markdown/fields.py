@@ -146,9 +146,7 @@ class Fields(NamedTuple):
 
 
 def read_kind(kind: object, type_: object) -> tuple[str, str]:
-    """Return the kind and type for what the frontmatter names.
-
-    Aliases resolve, nothing known is a fact.
+    """Return the kind and type for what the frontmatter names: aliases resolve, nothing known is a fact.
 
     Example:
         >>> read_kind("workflow", None), read_kind(None, "directive"), read_kind("page", "docs")
@@ -167,9 +165,7 @@ def _word(value: object) -> str:
 
 
 def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]:
-    """Read a frontmatter mapping.
-
-    What cannot be used is replaced by its default and reported.
+    """Read a frontmatter mapping; what cannot be used is replaced by its default and reported.
 
     Example:
         >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})

@@ -279,9 +279,7 @@ _ELSEWHERE = regex(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[
 
 
 def find_tags(text: str) -> tuple[str, ...]:
-    """Return the `#tags` in a text, each once, as Obsidian knows them.
-
-    Headings, numbers of issues, links and code have none.
+    """Return the `#tags` in a text, each once, as Obsidian knows them: none in headings, numbers of issues, links or code.
 
     Example:
         >>> find_tags("# Head\\nUses #sqlite and (#db/index), issue #12, `#no`, [x](#y).")

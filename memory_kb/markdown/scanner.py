@@ -175,9 +175,7 @@ def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: b
 
 
 def heading_text(line: str) -> str:
-    """Return what a heading says, from the text behind its signs.
-
-    Closing signs are no part of it.
+    """Return what a heading says, from the text behind its signs; closing signs are no part of it.
 
     Example:
         >>> heading_text("  Retry  twice ## "), heading_text(" C#")

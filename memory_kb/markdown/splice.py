@@ -129,9 +129,7 @@ def _content_end(block: str, node: yaml.Node) -> int:
 
 
 def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> str:
-    """Return a value as one line of YAML that reads back the same.
-
-    It does so inside braces if `is_flow`.
+    """Return a value as one line of YAML that reads back the same, inside braces if `is_flow`.
 
     Example:
         >>> emit("yes"), emit("a, b"), emit("a, b", is_flow=True), emit(["x", "2026-01-01"])
@@ -254,9 +252,7 @@ def trim(splice: Splice) -> Splice:
 
 
 def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[str, Value]], newline: str = "\n") -> str:
-    """Return an entry's text with fields set.
-
-    A note without frontmatter gets a block; a value that is there already stays as it is written.
+    """Return an entry's text with fields set, in a new block if it has none; a value that is there stays as written.
 
     Example:
         >>> change_fields("---\\nid: a # mine\\n---\\nText.\\n", "a.md", "a", [("status", "retired")])

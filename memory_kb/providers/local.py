@@ -39,10 +39,7 @@ _PACKAGES = "pip install 'memory-kb[local]'"
 
 
 class LocalEmbedder:
-    """The embedding model in a folder.
-
-    `dimensions` cuts its vectors, for models that are made for it; 0 leaves them whole.
-    """
+    """The embedding model in a folder; `dimensions` cuts its vectors, for models made for it, 0 leaves them whole."""
 
     def __init__(self, folder: str | os.PathLike[str], dimensions: int = 0) -> None:
         self.folder = Path(os.path.abspath(folder))

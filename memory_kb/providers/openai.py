@@ -103,10 +103,7 @@ USUAL_LLM = "gpt-5.4-mini"
 def openai_llm(
     model: str | None, base_url: str | None, *, key: str | None, log: SpendLog, timing: Timing | None = None
 ) -> Llm:
-    """Return a model of OpenAI, or of the server at `base_url`.
-
-    It is asked through chat completions, which is what every compatible server understands.
-    """
+    """Return a model of OpenAI or a server, asked through chat completions, which every compatible one understands."""
     name = model or USUAL_LLM
     limit = "max_tokens" if base_url else "max_completion_tokens"
     # A server on this machine costs nothing, and may have less room than that.

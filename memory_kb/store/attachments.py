@@ -11,10 +11,7 @@ from memory_kb.vault import Vault
 
 
 def list_attachments(folder: Path) -> dict[str, list[str]]:
-    """Return the paths of a vault's attachments by their names in lower case, short paths first.
-
-    Hidden folders are left out.
-    """
+    """Return the paths of attachments outside of hidden folders by their names in lower case, short paths first."""
     found: dict[str, list[str]] = {}
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(one for one in folders if not one.startswith("."))

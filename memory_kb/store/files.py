@@ -321,10 +321,9 @@ def _attributes_of(file: Path) -> list[str]:
 
 
 def _copy_attributes(file: Path, held: os.stat_result, temporary: str) -> int:
-    """Give a temporary file the owner, group and extended attributes of the one it replaces, as far as that can be.
+    """Give a temporary file the owner, group and attributes of the one it replaces, as far as can be; return its mode.
 
-    Returns:
-        The permissions for it. Another group than before may do no more than everybody may.
+    Another group than before may do no more than everybody may.
     """
     mode = stat.S_IMODE(held.st_mode)
     if hasattr(os, "chown"):

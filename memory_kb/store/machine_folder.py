@@ -233,10 +233,7 @@ def _keep_out(vault: Vault) -> Iterator[Path]:
 
 
 def _name_of(machine: Path) -> str:
-    """Return a folder name for a vault elsewhere.
-
-    It is the vault's own name, made unique by its place.
-    """
+    """Return a folder name for a vault elsewhere: its own name, made unique by its place."""
     vault = machine.parent.parent if machine.parent.name == "memory" else machine.parent
     import hashlib
 

@@ -42,10 +42,7 @@ class CitedFile:
 
 
 class ProjectFiles:
-    """A project's files and its history, as far as there is one.
-
-    `seconds` is how long git may take for all questions together.
-    """
+    """A project's files, and its history if there is one; git may take `seconds` for all questions together."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], seconds: float = 60.0) -> None:
         self.folder = folder

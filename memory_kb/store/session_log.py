@@ -55,10 +55,7 @@ class LogLine(NamedTuple):
 
 
 class SessionFiles:
-    """The sessions of a vault.
-
-    Ids are trusted here: `memory_kb.store.session_log.check_id` is for whatever comes from outside.
-    """
+    """The sessions of a vault; ids are trusted here, `check_id` is for whatever comes from outside."""
 
     def __init__(self, machine: Path) -> None:
         self.folder = machine / "sessions"
@@ -385,10 +382,7 @@ def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_TEX
 
 
 def _clean_long(text: str, found: set[str], limit: int) -> str:
-    """Return head and tail of a long text.
-
-    More than that is looked through, so that no half of a credential is left at an edge.
-    """
+    """Return head and tail of a long text; more is looked through, so that no half of a credential is left."""
     tail = limit // 4
     first, last = redact(text[: limit - tail + _EDGE]), redact(text[-tail - _EDGE :])
     found.update((*first.found, *last.found))

@@ -167,10 +167,7 @@ class _Walker:
         return not self._is_ignored(prefix + readable_name(name))
 
     def _reaches(self, region: Region) -> bool:
-        """Return whether the walk of the whole root comes to a region.
-
-        That is the case if it would go down into every folder on the way.
-        """
+        """Return whether the walk of the whole root comes to a region: it goes down into every folder on the way."""
         path, location = self._root.prefix, str(self._root.folder)
         if region.location != location and not region.location.startswith(os.path.join(location, "")):
             return False
@@ -194,10 +191,7 @@ class _Walker:
         return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
 
     def _files_below(self, location: str, path: str) -> Iterator[FileStat]:
-        """Yield the files below a folder, depth first.
-
-        Folders are sorted as if their name ended in a slash.
-        """
+        """Yield the files below a folder, depth first; folders are sorted as if their name ended in a slash."""
         waiting = self._list(location, path)[::-1]
         while waiting:
             item = waiting.pop()
