@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.doctor import is_file
+from memory_kb.index.doctor import is_file, say_dead, say_double
 from memory_kb.index.editor_catalog import (
     EMPTY,
     Catalog,
@@ -19,14 +19,14 @@ from memory_kb.index.editor_catalog import (
     read_unsaved,
 )
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
-from memory_kb.index.note_findings import Remark, find_claim, find_line, line_span, say_dead, say_double
-from memory_kb.learning.citations import assess, complain
+from memory_kb.learning.citations import assess, complain, find_claim
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
-from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.links import TextLink, find_links, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.project_files import project_files
@@ -36,11 +36,27 @@ from memory_kb.vault import Vault, default_status, place_of_path
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Entry, Memory, Span
+    from memory_kb.model import Entry, Memory
     from memory_kb.store.writer import Writer
 
 #: Texts that are in an editor and perhaps nowhere else, by their paths in output.
 Drafts = Mapping[str, str]
+
+
+class Remark(NamedTuple):
+    """Something to fix in a text.
+
+    Attributes:
+        code: `block`, `field`, `link`, `picture`, `id`, `twin`, `secret`, `budget` or `claim`.
+        weight: `error`, `warning` or `hint`.
+        about: what it is about: the field, the target of a link, or the entry that says the same.
+    """
+
+    span: Span
+    code: str
+    weight: str
+    message: str
+    about: str = ""
 
 
 class Examination:
@@ -206,3 +222,22 @@ class _DraftCheck:
         start = entry.body.end - len(self._text[entry.body.start : entry.body.end].lstrip())
         line = self._text.count("\n", 0, start) + 1 if start < entry.body.end else entry.line
         return line_span(self._text, line)
+
+
+def line_span(text: str, line: int) -> Span:
+    """Return where the words of a line are, counted from 1.
+
+    Example:
+        >>> line_span("one\\n  two \\n", 2)
+        Span(start=6, end=9)
+    """
+    start = 0
+    for _ in range(line - 1):
+        following = text.find("\n", start)
+        if following < 0:
+            break
+        start = following + 1
+    end = text.find("\n", start)
+    words = text[start : len(text) if end < 0 else end]
+    lead = len(words) - len(words.lstrip())
+    return Span(start + lead, start + max(lead, len(words.rstrip())))

@@ -24,13 +24,12 @@ from memory_kb.index.lint_cache import (
     Node,
     VaultFindings,
 )
-from memory_kb.index.note_findings import find_line, say_dead, say_double
 from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.survey import find_hidden, survey
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
-from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
@@ -151,6 +150,21 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
     found = _Check(vault, index, cache.of_files(hashes, fetch)).run()
     cache.keep_findings(state, index.generation, found)
     return found.problems
+
+
+def say_dead(kind: str, target: str) -> str:
+    """Return the message about a link that leads nowhere.
+
+    Example:
+        >>> say_dead("link", "a.md"), say_dead("wikilink", "a")
+        ("the link to 'a.md' leads to no file", "the wikilink to 'a' leads to no entry")
+    """
+    return f"the {kind} to {target!r} leads to no {'file' if kind == 'link' else 'entry'}"
+
+
+def say_double(entry_id: str, place: str) -> str:
+    """Return the message about an id that is used twice."""
+    return f"the id {entry_id} is also used at {place}; both are kept, give one a new id"
 
 
 class _Check:

@@ -28,7 +28,7 @@ from memory_kb.learning.code_references import (
     suggest_references,
     write_citation,
 )
-from memory_kb.model import Memory, Problem
+from memory_kb.model import Entry, Memory, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, with_words
 
@@ -429,7 +429,6 @@ class Citations:
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
-        from memory_kb.index.note_findings import find_claim
         from memory_kb.markdown.splice import find_entry
 
         try:
@@ -440,6 +439,15 @@ class Citations:
 
     def _claiming(self, *fields: str) -> list[Memory]:
         return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
+
+
+def find_claim(text: str, entry: Entry, message: str) -> int:
+    """Return the line of a claim that has a finding."""
+    from memory_kb.markdown.document import find_line
+
+    named = re.match(r"cites ([^,]+)", message)
+    field = "\nvalid_until:" if "valid" in message else "\ncites:"
+    return find_line(text, entry, *((named[1],) if named else ()), field)
 
 
 def _record_named(text: str, project: ProjectFiles) -> Citation:

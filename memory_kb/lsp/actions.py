@@ -11,7 +11,7 @@ from typing import Any
 from lsprotocol import types as lsp
 
 from memory_kb.editing.editor_actions import EntryUse
-from memory_kb.index.note_findings import Remark
+from memory_kb.editing.examination import Remark
 from memory_kb.lsp.open_notes import Page, Ruler
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
 from memory_kb.store.files import FileEdit

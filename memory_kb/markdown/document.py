@@ -368,3 +368,17 @@ def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
         return path.rpartition("/")[2].rpartition(".")[0]
     line = next((line.strip() for line in body.splitlines() if any(sign.isalnum() for sign in line)), "")
     return " ".join(line.split())[:120] or entry.id
+
+
+def find_line(text: str, entry: Entry, *words: str) -> int:
+    """Return the line, counted from 1, of the first of some words in an entry's frontmatter, else of the entry.
+
+    Example:
+        >>> note = "---\\nid: x\\nkind: oops\\n---\\nText.\\n"
+        >>> entry = parse_document(note, "a.md").entries[0]
+        >>> find_line(note, entry, "\\nkind:"), find_line(note, entry, "nowhere")
+        (3, 1)
+    """
+    places = (text.find(one, entry.span.start, entry.body.start) for one in words)
+    place = next((one for one in places if one >= 0), None)
+    return entry.line if place is None else text.count("\n", 0, place + 1) + 1
