@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
 from conftest import Files, Run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -263,6 +264,31 @@ def test_a_word_fits_its_other_forms_in_the_smallest_vault(vault: MakeVault, ope
         ("a",),
         (),
     ]
+
+
+@pytest.mark.parametrize(
+    ("task", "note"),
+    [
+        ("修复上传服务的超时问题", "上传服务在三十秒后超时,请求要放进队列。"),
+        ("アップロードのタイムアウトを直す", "アップロードは三十秒でタイムアウトになる。"),
+        ("แก้ปัญหาการอัปโหลดหมดเวลา", "การอัปโหลดจะหมดเวลาหลังจากสามสิบวินาที"),
+    ],
+)
+def test_a_task_in_a_script_without_spaces(task: str, note: str, vault: MakeVault, open_kb: Open) -> None:
+    others = {f"memory/learnings/{word}.md": entry(word, f"{word} {word}") for word in ("面条", "天気", "แมว")}
+    files = CONFIG | others | {"memory/learnings/a.md": entry("timeout", note)}
+    assert open_kb(vault(files)).context(task).ids == ("timeout",)
+
+
+def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: Open) -> None:
+    said = "The upload tests need Redis on port 6380, and the upload worker too."
+    files = CONFIG | {
+        "memory/learnings/a.md": entry("redis", said),
+        "memory/learnings/b.md": entry("worker", f"The worker. {'It has nothing else to do. ' * 20} It uploads."),
+    }
+    kb = open_kb(vault(files))
+    assert [hit.id for hit in kb.search("upload tests of the worker need redis").hits] == ["redis", "worker"]
+    assert kb.context("upload tests of the worker need redis").ids == ("redis",)
 
 
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:

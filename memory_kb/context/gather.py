@@ -57,6 +57,9 @@ _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
 _WORDS = 40
+#: What scores less than this share of the best is not given. Measured with the questions of eight collections, that
+#: saves 5 to 45 % of the characters, and what answers a question is among the rest as often as before.
+_LEAST_OF_BEST = 0.3
 #: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
 _ECHO = "episode"
 
@@ -161,18 +164,23 @@ class Gathering:
         counts, entries = self.index.count_entries(queries, _ECHO)
         return weigh_topic(terms, counts, max(entries, 1))
 
-    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[FittingEntry]:
-        """Yield what a search finds, what is about the task and for its files alone."""
+    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
+        """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
         place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
         request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
         if not topic.worth:
-            return
+            return ()
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.question)
-        for one in self._entries_of(hits):
-            is_for_files = fits_files(one.memory, self.task.files)
-            if is_for_files and is_about(topic, shared_words(topic, one.memory), one.hit) and self.is_kept(one.memory):
-                yield one
+        fitting = [
+            one
+            for one in self._entries_of(hits)
+            if fits_files(one.memory, self.task.files)
+            and is_about(topic, shared_words(topic, one.memory), one.hit)
+            and self.is_kept(one.memory)
+        ]
+        least = _LEAST_OF_BEST * max((one.hit.score for one in fitting), default=0.0)
+        return [one for one in fitting if one.hit.score >= least]
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""

@@ -100,7 +100,7 @@ class Recall:
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        terms = {strip_endings(term.strip('"')): term for term in parse_query(prompt).terms[:_WORDS]}
+        terms = {strip_endings(term.strip('" *')): term for term in parse_query(prompt).terms[:_WORDS]}
         most = _most_rare(sections) + len(self._echoes)
         self._keys = {word: index.keys_saying(term, most) for word, term in terms.items()}
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.model import Hit, Memory
+from memory_kb.text import has_cjk
 
 #: Shared words must be half of the task's, or be worth half a word that is in one note alone.
 _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
@@ -40,7 +41,7 @@ def rarity(count: int, texts: int) -> float:
 def weigh_topic(terms: Sequence[str], counts: Sequence[int], notes: int) -> Topic:
     """Return the words of a task, weighed by how rare they are in the notes; a word that is in no note weighs 0."""
     counted = zip(terms, counts, strict=True)
-    worth = {strip_endings(term.strip('"')): rarity(count, notes) if count else 0.0 for term, count in counted}
+    worth = {strip_endings(term.strip('" *')): rarity(count, notes) if count else 0.0 for term, count in counted}
     return Topic(worth, _MIN_WORTH * rarity(1, notes))
 
 
@@ -72,7 +73,14 @@ def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
 
 
 def says(text: str, word: str) -> bool:
-    """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words."""
+    """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words.
+
+    Example:
+        >>> says("all deployments", "deploy"), says("redeploy", "deploy"), says("设置部署密钥", "部署")
+        (True, False, True)
+    """
+    if has_cjk(word):  # scripts without spaces have no ends of words
+        return word in text
     start = text.find(word) if word else -1
     while start >= 0:
         found = _WORD.match(text, start)
