@@ -136,6 +136,10 @@ def test_a_folder_with_no_transcript_that_is_known_is_reported_in_the_exit_code(
     assert "Nothing was imported." in done.stderr
     write(tmp_path / "theirs/c1.jsonl", CLAUDE)
     assert run("--vault", folder, "session", "import", tmp_path / "theirs", "--any-project").returncode == 0
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("# A note\n")
+    done = run("--vault", folder, "session", "import", tmp_path / "notes")
+    assert "no transcript is recognised, and --format names what it is" in done.stderr
 
 
 ODD = st.recursive(

@@ -388,7 +388,10 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
         files = counted(len(left_out), "transcript")
         say(f"{files} of other projects left out ({left_out[0].elsewhere}, …); --any-project imports them too.")
     if not any(one.session for one in made):
-        say("Nothing was imported.")
+        is_known = made or left_out or refused
+        say(
+            f"Nothing was imported{'' if is_known else ': no transcript is recognised, and --format names what it is'}."
+        )
     return code
 
 

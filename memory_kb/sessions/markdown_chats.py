@@ -303,9 +303,10 @@ def _read_aider_block(kind: str, text: str, made: EventMaker) -> None:
 
 def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
     """Return the format of a conversation in Markdown: `text` is its beginning, `lines` all of it."""
-    if _SPECSTORY in text:
+    begun = text.split("\n")
+    if _SPECSTORY in text or any(_SPECSTORY_TURN.fullmatch(line.rstrip("\r")) for line in begun):
         return "specstory"
-    if any(_AIDER_START.fullmatch(line) for line in text.split("\n")):
+    if any(_AIDER_START.fullmatch(line) for line in begun):
         return "aider"
     if _EXPORTED.search(text):
         return "cursor"
