@@ -203,6 +203,14 @@ def test_a_prompt_about_something_else_gets_nothing(prompt: str, vault: Vault, a
     assert ask(vault(NOTES), "prompt", prompt=prompt) == ""
 
 
+def test_a_prompt_in_chinese_is_as_long_as_its_words(vault: Vault, ask: Ask) -> None:
+    long = "数据库迁移脚本要在部署之前运行。" + "其他的步骤以后再说,不急。" * 60
+    others = {f"memory/learnings/o{i}.md": note(f"o-{i}", "fact", f"第{i}栋房子是蓝色的。") for i in range(40)}
+    folder = vault(NOTES | others | {"memory/learnings/m.md": note("m-1", "fact", long)})
+    assert "数据库迁移脚本" in ask(folder, "prompt", prompt="部署前要运行数据库迁移脚本吗")
+    assert ask(folder, "prompt", prompt="再运行一次测试") == ""
+
+
 def test_a_prompt_gets_three_entries_and_600_tokens_at_most(vault: Vault, ask: Ask) -> None:
     text = "The quokka fixture of the upload test sleeps. " + "It sleeps for long and longer still in every run. " * 40
     others = {f"memory/learnings/o{i}.md": note(f"o-{i}", "fact", f"House {i} is painted blue.") for i in range(120)}

@@ -27,8 +27,9 @@ _MOST_ENTRIES, _PROMPT_TOKENS, _FILE_TOKENS = 3, 600, 300
 _LONGEST = 2_000
 #: Words of its own that a prompt needs, one more where it is not surely English.
 _LEAST_SAID = 4
-#: Letters that count as a word in scripts without spaces.
+#: Letters that count as a word in scripts without spaces; of Chinese characters two do.
 _LETTERS = 4
+_HAN = re.compile("[\u3400-\u9fff]")
 #: What a section this near in meaning says counts twice; so many are looked at.
 _NEAR, _MOST_NEAR = 0.6, 60
 _WORD = re.compile(r"[^\W_]+")
@@ -58,8 +59,17 @@ def _says_enough(text: str) -> bool:
     words = content_words(text)
     if is_surely_english(_WORD.findall(text.casefold())):
         return len(words) >= _LEAST_SAID
-    own = (len(word) // _LETTERS if has_cjk(word) else 1 for word in words if not is_stop_word(word))
-    return sum(own) > _LEAST_SAID
+    return sum(_count_words(word) for word in words if not is_stop_word(word)) > _LEAST_SAID
+
+
+def _count_words(text: str) -> int:
+    """Return how many words a text without spaces has, roughly.
+
+    Example:
+        >>> _count_words("quokka"), _count_words("再运行一次测试"), _count_words("もう一度実行してください")
+        (1, 3, 3)
+    """
+    return max(len(text) // _LETTERS, len(_HAN.findall(text)) // 2) if has_cjk(text) else 1
 
 
 def content_words(text: str) -> list[str]:
