@@ -154,6 +154,20 @@ def test_streams_that_are_closed_or_full_give_no_traceback(notes: Path, home: Pa
             assert "Backups" in done.stdout
 
 
+def test_a_closed_input_is_an_empty_one(notes: Path, home: Path) -> None:
+    for verb, code in (("uninstall codex", 0), ("learn -", 2)):
+        command = f"'{sys.executable}' -m memory_kb --vault '{notes}' {verb} <&-"
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            encoding="utf-8",
+            env=clean_environment(home),
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
 @pytest.mark.parametrize("name", ["~nosuchuser/notes", "a" * 5_000, ""], ids=["no such user", "too long", "empty"])
 def test_a_vault_that_cannot_be_is_an_error_of_its_own(run: Run, name: str) -> None:
     done = run("--vault", name, "search", "x")

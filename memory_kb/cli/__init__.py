@@ -29,9 +29,9 @@ def main() -> NoReturn:
     """
     # A command makes little garbage that counting references does not free; what is loaded before is searched for it.
     gc.set_threshold(100_000)
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
         _load_pathlib()
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):

@@ -231,13 +231,13 @@ def limit_option(help: str, default: int = 10, least: int = 0, most: int | None 
 def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogateescape") -> str:
     """Return the words of an argument as a text; a single - is what stdin holds, `most` bytes of it at the most."""
     if tuple(words) == ("-",):
-        return sys.stdin.buffer.read(most).decode("utf-8", errors) if sys.stdin else ""
+        return sys.stdin.buffer.read(most).decode("utf-8", errors)
     return " ".join(words)
 
 
 def is_terminal() -> bool:
     """Return whether a person sees what is typed and what comes of it."""
-    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _allow_secret(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

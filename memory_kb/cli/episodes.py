@@ -199,7 +199,7 @@ def _read_messages(text: tuple[str, ...], problems: list[Problem]) -> list[str |
 
     if text and text != ("-",):
         return [" ".join(map(printable, text))]
-    given = b"" if sys.stdin is None or (not text and sys.stdin.isatty()) else sys.stdin.buffer.read()
+    given = b"" if not text and sys.stdin.isatty() else sys.stdin.buffer.read()
     if not given.strip():
         return None
     if not given.lstrip().startswith(b"{"):

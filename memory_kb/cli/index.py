@@ -289,7 +289,7 @@ class _End:
 
 def _wait_for_stdin(end: _End) -> None:
     try:
-        while sys.stdin and os.read(sys.stdin.fileno(), 4096):
+        while os.read(sys.stdin.fileno(), 4096):
             pass
     except (OSError, ValueError):
         pass

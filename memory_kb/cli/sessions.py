@@ -165,7 +165,7 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
 
 def _read_stdin(problems: list[Problem], usual: dict[str, Any]) -> Iterator[Event]:
     """Yield the events on stdin as they come, each with the usual values that it does not state; note what is wrong."""
-    if sys.stdin is None or sys.stdin.isatty():
+    if sys.stdin.isatty():
         raise UsageError("there is no event to append", 'try: memory-kb session append ID "Use UTC." --role user')
     for event in read_events(sys.stdin.buffer, problems):
         yield event._replace(**{name: value for name, value in usual.items() if getattr(event, name) is None})

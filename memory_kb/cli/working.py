@@ -104,7 +104,7 @@ def _read_object(file: str) -> Mapping[str, Any]:
     """Return the JSON object in a file, or on stdin for -."""
     try:
         if file == "-":
-            data = sys.stdin.buffer.read(_MAX_JSON + 1) if sys.stdin else b""
+            data = sys.stdin.buffer.read(_MAX_JSON + 1)
         else:
             with Path(file).expanduser().open("rb") as stream:
                 data = stream.read(_MAX_JSON + 1)
