@@ -232,12 +232,10 @@ class Hooks:
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
             found = look_up(index, vault_index, task, settings.floor, today).find() if task else ()
-            return read_start(index, today), [one.memory for one in islice(found, _MOST_FITTING)]
+            start = read_start(index, today, shown, call.session)
+            return start, [one.memory for one in islice(found, _MOST_FITTING)]
 
         material, found = vault_index.read(read)
-        material = material.without(shown, call.session)
-        if goes_on and shown:
-            material = material._replace(proposals=0)
         fitting = [one for one in found if one.id not in shown]
         given = build_start(material, fitting, today, self._claims(), agent.most_chars)
         return self._give("context" if goes_on else START, given, call, agent, task)

@@ -38,22 +38,19 @@ class StartMaterial(NamedTuple):
     episode: Memory | None = None
     proposals: int = 0
 
-    def without(self, shown: Collection[str], session: str | None = None) -> "StartMaterial":
-        """Return what was not shown yet; the episode of `session` itself is no news to it."""
-        lists = (self.institutional, self.core, self.rules, self.handoffs)
-        institutional, core, rules, handoffs = ([one for one in held if one.id not in shown] for held in lists)
-        episode = self.episode
-        is_old = episode is None or episode.id in shown or (session and episode.word("session_id") == session)
-        return StartMaterial(institutional, core, rules, handoffs, None if is_old else episode, self.proposals)
 
+def read_start(
+    index: SqliteIndex, today: date, shown: Collection[str] = (), session: str | None = None
+) -> StartMaterial:
+    """Read from the index what the start of a session is made of, and what of that was not shown yet.
 
-def read_start(index: SqliteIndex, today: date) -> StartMaterial:
-    """Read from the index what the start of a session is made of."""
+    The episode of `session` itself is no news to it; that proposals wait is none where anything was shown.
+    """
     live = tuple(sorted(LIVE_STATUSES))
     here = Filters(statuses=live, scopes=("project", "global"))
 
     def read(filters: Filters, origin: str | None = None) -> list[Memory]:
-        return list(index.memories(filters, origin=origin))
+        return [one for one in index.memories(filters, origin=origin) if one.id not in shown]
 
     proposed = read(EVERYTHING._replace(statuses=("proposed",)))
     tasks = here._replace(learning_types=("task",))
@@ -62,7 +59,8 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
     core = {(one.path, one.id): one for one in (*stated, *baseline) if may_be_given_unasked(one)}
     rules = active_rules(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
-    episodes = index.memories(here._replace(kinds=("episode",)))
+    episode = max(index.memories(here._replace(kinds=("episode",))), key=_when, default=None)
+    is_old = episode and (episode.id in shown or (session and episode.word("session_id") == session))
     return StartMaterial(
         institutional=sorted(
             read(here._replace(learning_types=("institutional",))),
@@ -71,8 +69,8 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
         core=list(core.values()),
         rules=[one for one in rules if may_be_given_unasked(one) and not is_doubted(one, today)],
         handoffs=sorted(handoffs, key=_when, reverse=True),
-        episode=max(episodes, key=_when, default=None),
-        proposals=sum(not is_snoozed(one, today) for one in proposed),
+        episode=None if is_old else episode,
+        proposals=0 if shown else sum(not is_snoozed(one, today) for one in proposed),
     )
 
 
