@@ -12,8 +12,7 @@ import pytest
 from conftest import Run, write_files
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import Server
-from memory_kb.agents.config_files import put_in, take_out
+from memory_kb.agents.config_files import Server, put_in, take_out
 
 Open = Callable[[Path], KnowledgeBase]
 OWN_JSON = '{\n  "mcpServers": {"memory-kb": {"command": "/opt/kb.sh", "env": {"A": "b"}}} }\n'

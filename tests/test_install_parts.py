@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
-from memory_kb.agents.agent import ListItem, Part, Server
-from memory_kb.agents.config_files import insert_toml, parse_json, put_in, remove_json, remove_toml, take_out
+from memory_kb.agents.config_files import (
+    ListItem,
+    Part,
+    Server,
+    insert_toml,
+    parse_json,
+    put_in,
+    remove_json,
+    remove_toml,
+    take_out,
+)
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown import managed_block as blocks
 

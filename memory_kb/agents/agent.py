@@ -2,7 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 
@@ -15,13 +15,11 @@ EVENTS = ("session-start", "prompt", "before-tool", "tool", "stop", "ask", "sess
 class Hook(NamedTuple):
     """A moment in the life of a session: what the agent calls it, and what we do.
 
-    `timeout` is in the agent's own unit; None leaves it to the agent. `tools` is a pattern of the tools for which it
-    calls us; "" for all.
+    `tools` is a pattern of the tools for which it calls us; "" for all.
     """
 
     name: str
     event: str
-    timeout: int | None = None
     tools: str = ""
 
 
@@ -33,6 +31,7 @@ class Agent(NamedTuple):
             none that we know. `kind` is `table` for TOML, else the shape of the JSON value.
         servers_key: where servers are in it.
         hooks_file: likewise; its hooks are below `hooks`.
+        timeout: of a hook, in the agent's own unit; None leaves it to the agent.
         plugin: likewise, where a program calls the hooks instead; its text is beside the description.
         is_flat: whether a hook is a command, rather than a group of commands.
         hooks_head: what a file of hooks that is made begins with.
@@ -60,6 +59,7 @@ class Agent(NamedTuple):
     kind: str = "command"
     hooks: tuple[Hook, ...] = ()
     hooks_file: tuple[str, str] | None = None
+    timeout: int | None = None
     plugin: tuple[str, str] | None = None
     is_flat: bool = False
     hooks_head: str = ""
@@ -84,44 +84,6 @@ class Agent(NamedTuple):
         return next((hook for hook in self.hooks if hook.event == event), None)
 
 
-class Server(NamedTuple):
-    """A server as a member of a JSON object at a path, or as a TOML table."""
-
-    path: tuple[str, str]
-    value: Mapping[str, Any]
-    is_toml: bool = False
-
-
-class ListItem(NamedTuple):
-    """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
-
-    path: tuple[str, ...]
-    value: Any
-
-
-class MarkedLines(NamedTuple):
-    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
-
-    word: str
-    lines: str
-    lead: str = ""
-
-
-Part = Server | ListItem | MarkedLines
-
-
-class AgentFile(NamedTuple):
-    """A file of an agent, our parts in the order in which they are put in, and how a file that is made begins.
-
-    Of several names, from the project's or the user's folder, the first that is there counts. `$NAME/` at the front is
-    a variable with its default in `Agent.homes`.
-    """
-
-    names: tuple[str, ...]
-    parts: tuple[Part, ...]
-    head: str = ""
-
-
 _AGENTS = (
     Agent(
         name="claude-code",
@@ -129,15 +91,16 @@ _AGENTS = (
         servers=((".mcp.json",), (".claude.json",)),
         servers_key="mcpServers",
         hooks=(
-            Hook("SessionStart", "session-start", 10),
-            Hook("UserPromptSubmit", "prompt", 10),
-            Hook("PreToolUse", "before-tool", 10, tools="Edit|MultiEdit|Write|NotebookEdit"),
-            Hook("PostToolUse", "tool", 10),
-            Hook("PostToolUseFailure", "tool", 10),
-            Hook("Stop", "stop", 10),
-            Hook("SessionEnd", "session-end", 10),
+            Hook("SessionStart", "session-start"),
+            Hook("UserPromptSubmit", "prompt"),
+            Hook("PreToolUse", "before-tool", tools="Edit|MultiEdit|Write|NotebookEdit"),
+            Hook("PostToolUse", "tool"),
+            Hook("PostToolUseFailure", "tool"),
+            Hook("Stop", "stop"),
+            Hook("SessionEnd", "session-end"),
         ),
         hooks_file=(".claude/settings.json", ".claude/settings.json"),
+        timeout=10,
         question=("stop", "block"),
         rules=("CLAUDE.md", ".claude/CLAUDE.md"),
         most_chars=10_000,
@@ -156,14 +119,15 @@ _AGENTS = (
         servers_key="mcp_servers",
         kind="table",
         hooks=(
-            Hook("SessionStart", "session-start", 10),
-            Hook("UserPromptSubmit", "prompt", 10),
-            Hook("PreToolUse", "before-tool", 10, tools="apply_patch|Edit|Write"),
-            Hook("PostToolUse", "tool", 10),
-            Hook("Stop", "stop", 10),
-            Hook("SessionEnd", "session-end", 10),
+            Hook("SessionStart", "session-start"),
+            Hook("UserPromptSubmit", "prompt"),
+            Hook("PreToolUse", "before-tool", tools="apply_patch|Edit|Write"),
+            Hook("PostToolUse", "tool"),
+            Hook("Stop", "stop"),
+            Hook("SessionEnd", "session-end"),
         ),
         hooks_file=(".codex/hooks.json", "$CODEX_HOME/hooks.json"),
+        timeout=10,
         question=("stop", "block"),
         rules=("AGENTS.md", "$CODEX_HOME/AGENTS.md"),
         homes={"CODEX_HOME": ".codex"},
@@ -207,23 +171,23 @@ _AGENTS = (
         folders=(".cursor",),
         clicks=("switch the server memory-kb on, in Settings under MCP",),
     ),
-    # Its timeouts are in milliseconds.
     Agent(
         name="gemini-cli",
         title="Gemini CLI",
         servers=((".gemini/settings.json",), (".gemini/settings.json",)),
         servers_key="mcpServers",
         hooks=(
-            Hook("SessionStart", "session-start", 10_000),
+            Hook("SessionStart", "session-start"),
             # "auto" is called before each prompt, whether or not there is anything to compress.
-            Hook("PreCompress", "session-start", 10_000, tools="manual"),
-            Hook("BeforeAgent", "prompt", 10_000),
-            Hook("BeforeTool", "before-tool", 10_000, tools="write_file|replace"),
-            Hook("AfterTool", "tool", 10_000),
-            Hook("AfterAgent", "stop", 10_000),
-            Hook("SessionEnd", "session-end", 10_000),
+            Hook("PreCompress", "session-start", tools="manual"),
+            Hook("BeforeAgent", "prompt"),
+            Hook("BeforeTool", "before-tool", tools="write_file|replace"),
+            Hook("AfterTool", "tool"),
+            Hook("AfterAgent", "stop"),
+            Hook("SessionEnd", "session-end"),
         ),
         hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
+        timeout=10_000,
         question=("stop", "deny"),
         rules=("GEMINI.md", ".gemini/GEMINI.md"),
         late_starts=("clear", "compact"),

@@ -10,10 +10,36 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.agents.agent import ListItem, MarkedLines, Part, Server
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown import managed_block
 from memory_kb.text import encode, hash_of
+
+
+class Server(NamedTuple):
+    """A server as a member of a JSON object at a path, or as a TOML table."""
+
+    path: tuple[str, str]
+    value: Mapping[str, Any]
+    is_toml: bool = False
+
+
+class ListItem(NamedTuple):
+    """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+class MarkedLines(NamedTuple):
+    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
+
+    word: str
+    lines: str
+    lead: str = ""
+
+
+Part = Server | ListItem | MarkedLines
+
 
 Key = str | int
 JsonPath = tuple[Key, ...]

@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.agent import Part, Server
-from memory_kb.agents.config_files import InstallTrace, NotPlainJson, has_server, put_in, render_snippet, take_out
+from memory_kb.agents.config_files import (
+    InstallTrace,
+    NotPlainJson,
+    Part,
+    Server,
+    has_server,
+    put_in,
+    render_snippet,
+    take_out,
+)
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import ChangeView, RunReport

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, MarkedLines, Part, Server, find_agent
+from memory_kb.agents.agent import SERVER, Agent, Hook, find_agent
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
+from memory_kb.agents.config_files import ListItem, MarkedLines, Part, Server
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
@@ -47,12 +48,18 @@ class Setup(NamedTuple):
     hook_vault: str = ""
 
 
-def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
-    """Return the files of an agent in a scope, each once, with our parts.
+#: The files of an agent with our parts; of several names the first that is there counts.
+PartsByFile = Mapping[tuple[str, ...], Sequence[Part]]
+
+
+def list_parts(agent: Agent, scope: str, setup: Setup) -> PartsByFile:
+    """Return our parts for the files of an agent in a scope, in the order in which they are put in.
+
+    `$NAME/` at the front of a file's name is a variable with its default in `Agent.homes`.
 
     Example:
         >>> from memory_kb.agents.agent import find_agent
-        >>> [file.names[0] for file in list_files(find_agent("gemini-cli"), "project", Setup())]
+        >>> [names[0] for names in list_parts(find_agent("gemini-cli"), "project", Setup())]
         ['.gemini/settings.json', 'GEMINI.md']
     """
     number = SCOPES.index(scope)
@@ -62,27 +69,14 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
             f"memory-kb does not know where {agent.title} keeps what holds for all projects",
             "install it into a project instead",
         )
-    found = {servers: AgentFile(servers, (_server(agent, setup),))}
+    found: dict[tuple[str, ...], list[Part]] = {servers: [_server(agent, setup)]}
     if agent.hooks_file:
-        names = (agent.hooks_file[number],)
-        before = found[names].parts if names in found else ()
-        found[names] = AgentFile(names, (*before, *_hooks(agent, setup)), agent.hooks_head)
-    files = list(found.values())
+        found.setdefault((agent.hooks_file[number],), []).extend(_hooks(agent, setup))
     if agent.plugin:
-        lines = MarkedLines(WORD, _plugin(agent, setup), managed_block.COMMENT)
-        files.append(AgentFile((agent.plugin[number],), (lines,)))
+        found[agent.plugin[number],] = [MarkedLines(WORD, _plugin(agent, setup), managed_block.COMMENT)]
     if rules:
-        is_shared = rules.endswith("AGENTS.md")
-        files.append(AgentFile((rules,), (MarkedLines(WORD, _LINES.format(ask=_ASK if is_shared else "")),)))
-    return tuple(files)
-
-
-def place_file(name: str, root: PurePath, homes: Mapping[str, str] | None, environ: Mapping[str, str]) -> PurePath:
-    """Return where a file of an agent is, below a project or a person's home, or in a folder that a variable names."""
-    if not name.startswith("$"):
-        return root / name
-    variable, _, rest = name[1:].partition("/")
-    return root / (environ.get(variable) or (homes or {})[variable]) / rest
+        found[rules,] = [MarkedLines(WORD, _LINES.format(ask=_ASK if rules.endswith("AGENTS.md") else ""))]
+    return found
 
 
 def _server(agent: Agent, setup: Setup) -> Part:
@@ -99,7 +93,7 @@ def _server(agent: Agent, setup: Setup) -> Part:
 
 def _hooks(agent: Agent, setup: Setup) -> Iterator[ListItem]:
     for hook in agent.hooks:
-        limit = {} if hook.timeout is None else {"timeout": hook.timeout}
+        limit = {} if agent.timeout is None else {"timeout": agent.timeout}
         call = {"command": hook_command(agent, hook, setup)} | limit
         matcher = {"matcher": hook.tools} if hook.tools else {}
         value: dict[str, Any] = call if agent.is_flat else matcher | {"hooks": [{"type": "command"} | call]}
@@ -143,7 +137,7 @@ class _InstallTarget(NamedTuple):
     scope: str
     folder: Path
     setup: Setup
-    files: tuple[AgentFile, ...]
+    parts: PartsByFile
 
 
 class AgentsMd(NamedTuple):
@@ -208,9 +202,8 @@ class Agents:
 
     def _put_in(self, target: _InstallTarget, *, dry_run: bool) -> RunReport:
         files = self._agent_files(target)
-        for wanted in target.files:
-            reason = f"Installed into {target.agent.title}."
-            files.put(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
+        for file, parts, head in self._placed_parts(target):
+            files.put(file, parts, f"Installed into {target.agent.title}.", target.agent.name, head)
         return files.write("install", dry_run=dry_run)
 
     def uninstall(
@@ -224,9 +217,8 @@ class Agents:
         target = self._target(agent, scope, folder, is_named=False)
         with self._writer.lock(dry_run=dry_run):
             files = self._agent_files(target)
-            for wanted in target.files:
-                reason = f"Taken out of {target.agent.title}."
-                files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
+            for file, parts, head in self._placed_parts(target):
+                files.take(file, parts, f"Taken out of {target.agent.title}.", target.agent.name, head)
             return files.write("uninstall", dry_run=dry_run)
 
     def export_agents_md(self, file: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> AgentsMd:
@@ -267,7 +259,7 @@ class Agents:
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
         setup = self._setup(agent, scope, root, is_named=is_named)
-        return _InstallTarget(agent, scope, root, setup, list_files(agent, scope, setup))
+        return _InstallTarget(agent, scope, root, setup, list_parts(agent, scope, setup))
 
     @property
     def _person(self) -> Path:
@@ -287,18 +279,24 @@ class Agents:
         machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine
         return AgentFiles(self._vault, self._writer, machine / RECORD)
 
-    def _place(self, target: _InstallTarget, wanted: AgentFile) -> Path:
-        """Return a file of the agent, links followed."""
-        places = [
-            Path(place_file(name, target.folder, target.agent.homes, self._vault.environ)) for name in wanted.names
-        ]
-        file = Path(os.path.realpath(next((place for place in places if place.exists()), places[0])))
-        top = Path(os.path.realpath(target.folder))
-        if target.scope == "project" and not file.is_relative_to(top):
-            raise UnreadableInput(
-                f"{wanted.names[0]} is not written: a link leads out of {top}, to {file}", "put a file in its place"
-            )
-        return file
+    def _placed_parts(self, target: _InstallTarget) -> Iterator[tuple[Path, Sequence[Part], str]]:
+        """Yield the files of the agent, links followed, with our parts and how a file that is made begins."""
+        agent, top = target.agent, Path(os.path.realpath(target.folder))
+        for names, parts in target.parts.items():
+            places = [self._place(name, target) for name in names]
+            file = Path(os.path.realpath(next((place for place in places if place.exists()), places[0])))
+            if target.scope == "project" and not file.is_relative_to(top):
+                raise UnreadableInput(
+                    f"{names[0]} is not written: a link leads out of {top}, to {file}", "put a file in its place"
+                )
+            yield file, parts, agent.hooks_head if names[0] in (agent.hooks_file or ()) else ""
+
+    def _place(self, name: str, target: _InstallTarget) -> Path:
+        """Return where a file is, below a project or a person's home, or in a folder that a variable names."""
+        if not name.startswith("$"):
+            return target.folder / name
+        variable, _, rest = name[1:].partition("/")
+        return target.folder / (self._vault.environ.get(variable) or (target.agent.homes or {})[variable]) / rest
 
     def _remarks(self, target: _InstallTarget) -> Iterator[str]:
         import shutil
