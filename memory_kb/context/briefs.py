@@ -1,4 +1,4 @@
-"""Format entries as one line each, and select how many fit."""
+"""Format entries as one line each, and select how many fit on a page."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.context.framing import Given, as_line, flatten, frame
 from memory_kb.learning.confidence import read_evidence
@@ -75,17 +75,71 @@ class Claims:
                 yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
 
 
-class Brief(NamedTuple):
-    """Lines that fit, whose they are, what they cost in tokens, and how many entries did not fit."""
+class Page:
+    """Entries as lines under headings, each once, within a budget of tokens.
 
-    lines: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    tokens: int = 0
-    left_out: int = 0
+    `shown` are the entries that have a line, by their ids.
+    """
+
+    def __init__(self, budget: int, claims: Claims, count: "TokenCounter" = count_tokens) -> None:
+        self._left, self._claims, self._count = budget, claims, count
+        self._blocks: list[str] = []
+        self.shown: dict[str, Memory] = {}
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n\n".join(self._blocks)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The entries that have a line."""
+        return tuple(self.shown)
+
+    def add(
+        self,
+        head: str,
+        memories: Iterable[Memory],
+        write: Callable[[Memory], str],
+        *,
+        keep_free: int = 0,
+        most: int = 1_000,
+    ) -> int:
+        """Write entries in their order while there is room, so many at most; return how many fit no more.
+
+        An entry whose ground is gone is passed over; `write` returns the line of another. Of the room so many tokens
+        are kept free.
+        """
+        room = self._left - keep_free - self._count(f"{head}\n\n" if head else "")
+        lines, left_out = list[str](), 0
+        for memory in memories:
+            if memory.id in self.shown:
+                continue
+            if room <= 0:
+                left_out += 1
+            elif self._claims.is_kept(memory):
+                line = self._line(memory, write)
+                cost = self._count(f"{line}\n")
+                if cost > room:
+                    left_out += 1
+                    continue
+                room -= cost
+                lines.append(line)
+                self.shown[memory.id] = memory
+                if len(lines) == most:
+                    break
+        if lines:
+            self._left = room + keep_free
+            self._blocks.append("\n".join(filter(None, (head, *lines))))
+        return left_out
+
+    def _line(self, memory: Memory, write: Callable[[Memory], str]) -> str:
+        mark = "" if memory.is_unverified else self._claims.marks.get(memory.id, "")
+        return f"{write(memory)} {mark}".rstrip()
 
     def framed(self) -> Given:
-        """Return the lines as a whole context; nothing where there are none."""
-        return Given(frame("\n".join(self.lines)), self.ids) if self.ids else Given()
+        """Return the page as a whole context; nothing where it is empty."""
+        return Given(frame(self.text), self.ids) if self.shown else Given()
 
 
 def write_brief(memory: Memory, today: date, passage: str | None = None, limit: int = _LONGEST) -> str:
@@ -144,39 +198,3 @@ def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
         return age / _DAYS_A_USE - math.log2(1 + uses), memory.path, memory.id
 
     return sorted(memories, key=weigh)
-
-
-def fill(
-    memories: Iterable[Memory],
-    budget: int,
-    claims: Claims,
-    write: Callable[[Memory], str],
-    *,
-    most: int = 1_000,
-    count: "TokenCounter" = count_tokens,
-) -> Brief:
-    """Write entries in their order while there is room, so many at most; what fits no more is counted.
-
-    An entry whose ground is gone is passed over; `write` returns the line of another.
-    """
-    lines: dict[str, str] = {}
-    tokens = left_out = 0
-    for memory in memories:
-        if memory.id in lines:
-            continue
-        if tokens >= budget:
-            left_out += 1
-            continue
-        if not claims.is_kept(memory):
-            continue
-        mark = "" if memory.is_unverified else claims.marks.get(memory.id, "")
-        line = f"{write(memory)} {mark}".rstrip()
-        cost = count(f"{line}\n")
-        if tokens + cost > budget:
-            left_out += 1
-            continue
-        tokens += cost
-        lines[memory.id] = line
-        if len(lines) == most:
-            break
-    return Brief(tuple(lines.values()), tuple(lines), tokens, left_out)

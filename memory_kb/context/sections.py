@@ -5,11 +5,11 @@ The first after `institutional.md` has entries in four layers: what always holds
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.briefs import Claims, fill, write_brief
+from memory_kb.context.briefs import Claims, Page, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
 from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import (
@@ -124,33 +124,6 @@ class Context(NamedTuple):
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
-class Layers:
-    """Lines of entries under headings, within a budget of tokens, and the entries that have one."""
-
-    def __init__(self, budget: int, claims: Claims, count: "TokenCounter") -> None:
-        self._left, self._claims, self._count = budget, claims, count
-        self._blocks: list[str] = []
-        self.shown: list[Memory] = []
-
-    @property
-    def text(self) -> str:
-        """All lines."""
-        return "\n\n".join(self._blocks)
-
-    def add(self, head: str, memories: Iterable[Memory], write: Callable[[Memory], str]) -> list[Memory]:
-        """Add entries, and return those that fit; what does not is passed over."""
-        waiting, cost = dict[str, Memory](), self._count(f"{head}\n\n")
-        for one in memories:
-            waiting.setdefault(one.id, one)
-        brief = fill(waiting.values(), self._left - cost, self._claims, write, count=self._count)
-        fitting = [waiting[entry_id] for entry_id in brief.ids]
-        if fitting:
-            self._left -= cost + brief.tokens
-            self._blocks.append("\n".join(filter(None, (head, *brief.lines))))
-            self.shown += fitting
-        return fitting
-
-
 class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
@@ -178,14 +151,13 @@ class ContextBuilder:
         institutional = show_institutional(material.institutional, self.claims.marks)
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
-        layers = Layers(settings.layer_tokens, self.claims, self.count)
+        layers = Page(settings.layer_tokens, self.claims, self.count)
         is_whole = self._fill_layers(layers, fitting)
-        layer_ids = tuple(one.id for one in layers.shown)
-        taken |= set(layer_ids)
+        taken |= layers.shown.keys()
         proxies = (one for one in material.proxy if one.memory.id not in taken)
         parts = (
             institutional,
-            ContextSection("activation", layers.text, layer_ids),
+            ContextSection("activation", layers.text, layers.ids),
             ContextSection("guidelines", rules.text, rule_ids),
             self._list("learnings", _HISTORY, _weigh(material.found, taken), _MOST_LEARNINGS, settings.max_chars),
             self._list("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
@@ -206,7 +178,7 @@ class ContextBuilder:
             oversize=tuple(_complain(sections, settings, is_whole=is_whole)),
         )
 
-    def _fill_layers(self, layers: Layers, fitting: Sequence[Memory]) -> bool:
+    def _fill_layers(self, layers: Page, fitting: Sequence[Memory]) -> bool:
         """Add what always holds, what fits the task, procedures and links; return whether all of the first fits.
 
         Links are followed from what fits the task: what always holds links to everything.
@@ -217,19 +189,18 @@ class ContextBuilder:
             return write_brief(memory, today, _title_of_long(memory), _SHORT)
 
         high = order_baseline(material.baseline, today)
-        always = {one.id for one in high}
         # Those too long for a line are left to the retrieved learnings, which show them in full.
         known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
         short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
         present = [(score, one) for one in short if (score := _activation(one, today)) > _MIN_ACTIVATION]
         present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
-        core = layers.add("## Core Memory" if high else "", (*high, *(one for _, one in present)), write)
-        contextual = [one for one in core if one.id not in always]
+        layers.add("## Core Memory" if high else "", (*high, *(one for _, one in present)), write)
+        always = {one.id for one in high}
         proven = sorted((one.memory for one in material.skills), key=lambda one: one.count("success_count") == 0)
-        procedures = layers.add("## Learned Procedures", proven[:_MOST_PROCEDURES], _show_procedure)
-        taken = {one.id for one in layers.shown}
-        layers.add("## Linked", _neighbours([*contextual, *procedures], taken, material.look_up), write)
-        return always <= taken
+        layers.add("## Learned Procedures", proven[:_MOST_PROCEDURES], _show_procedure)
+        chosen = [one for one in layers.shown.values() if one.id not in always]
+        layers.add("## Linked", _neighbours(chosen, layers.shown, material.look_up), write)
+        return always <= layers.shown.keys()
 
     def _choose_rules(self) -> Selection:
         settings, marks = self.settings, self.claims.marks
@@ -321,7 +292,9 @@ def _show_procedure(memory: Memory) -> str:
     return f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
 
 
-def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:
+def _neighbours(
+    chosen: Sequence[Memory], taken: Container[str], look_up: Callable[[str], Memory | None]
+) -> list[Memory]:
     """Return what the chosen entries link to, without what was replaced or is taken already."""
     links = (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by"))
     found = [look_up(to) for to in dict.fromkeys(link.to for link in links) if to not in taken]

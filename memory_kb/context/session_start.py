@@ -1,11 +1,11 @@
 """Select what an agent is given when its session starts, whatever the task."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.context.briefs import Brief, Claims, fill, order_by_use, write_brief
+from memory_kb.context.briefs import Claims, Page, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional
@@ -94,22 +94,19 @@ def build_start(
     always = show_institutional(in_time, {})
     tail = _tail(material, today)
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
-    budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(one.text) + 2 for one in tail)
+    budget = min(BUDGET, room // 4) - 24 - sum(count_tokens(one.text) + 2 for one in tail)
     kept_free = _FITTING if fitting else 0
     rules_first = order_by_use(material.rules, today)
     rules_cost = sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
-    core = fill(order_by_use(material.core, today), budget - min(_RULES, rules_cost) - kept_free, claims, write)
-    budget -= core.tokens
-    rules = fill(rules_first, budget - kept_free, claims, write)
-    known = {*always.ids, *core.ids, *rules.ids}
-    fits = fill((one for one in fitting if one.id not in known), budget - rules.tokens, claims, write, most=3)
-    parts = [
-        _under("## Core Memory", core),
-        _under("## Rules in force", rules),
-        _under("## For the task at hand", fits),
-        *(one.text for one in tail),
-        _say_left_out(core, rules, len(material.handoffs) - _MOST_HANDOFFS),
-    ]
+    page = Page(budget, claims)
+    core = order_by_use(material.core, today)
+    left_out = {
+        "of what always holds": page.add("## Core Memory", core, write, keep_free=min(_RULES, rules_cost) + kept_free),
+        "rules": page.add("## Rules in force", rules_first, write, keep_free=kept_free),
+        "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
+    }
+    page.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
+    parts = [page.text, *(one.text for one in tail), _say_left_out(left_out)]
     head, rest = always.text, "\n\n".join(filter(None, parts))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
         place = as_line(material.institutional[-1].path, 200)
@@ -117,16 +114,12 @@ def build_start(
         cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
         head = (cut.rpartition("\n")[0] or cut) + end
     text = "\n\n".join(filter(None, (head, rest)))
-    ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for part in tail for one in part.ids))
+    ids = (*always.ids, *page.ids, *(one for part in tail for one in part.ids))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
 
 
 def _when(memory: Memory) -> tuple[str, str, str]:
     return memory.created_at or (memory.seen.isoformat() if memory.seen else ""), memory.path, memory.id
-
-
-def _under(heading: str, brief: Brief) -> str:
-    return "\n".join((heading, *brief.lines)) if brief.lines else ""
 
 
 def _tail(material: StartMaterial, today: date) -> list[Given]:
@@ -153,7 +146,6 @@ def _show_handoff(memory: Memory) -> str:
     return f"- {as_line(f'{people}: {said}', _MARK_LENGTH)} ({as_line(memory.id, 80)})"
 
 
-def _say_left_out(core: Brief, rules: Brief, handoffs: int) -> str:
-    counts = {"of what always holds": core.left_out, "rules": rules.left_out, "handoffs": max(0, handoffs)}
+def _say_left_out(counts: Mapping[str, int]) -> str:
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
