@@ -25,7 +25,6 @@ from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_vault import choose_notes
 from memory_kb.git.repository import Repository
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.importing import Labels, TranscriptImport
 from memory_kb.sessions.rediscoveries import (
     SORTS,
@@ -61,7 +60,7 @@ _RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
 _NOTE_BYTES = 200_000
 _LINK = "120000"
 #: No citation is judged: the code as it was then is not at hand.
-_UNJUDGED = Claims(lambda _: ClaimState(None))
+_UNJUDGED = Claims()
 
 
 class PastNotes(NamedTuple):

@@ -7,8 +7,8 @@ from datetime import date
 
 from memory_kb.context.framing import as_line
 from memory_kb.context.sections import order_baseline
-from memory_kb.learning.confidence import MATURITIES
-from memory_kb.learning.playbook import PlaybookRule, active_rules, make_rule, rule_text
+from memory_kb.learning.confidence import MATURITIES, read_evidence
+from memory_kb.learning.playbook import active_rules, rule_text
 from memory_kb.model import Memory
 from memory_kb.text import count_tokens, short_id
 
@@ -30,7 +30,7 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
         (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})") for one in baseline
     ]
     named += [
-        (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})")
+        (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(rule_text(one))} ({as_line(short_id(one.id), 80)})")
         for one in rules
     ]
     for head, line in named:
@@ -50,11 +50,12 @@ def _join_lists(lists: dict[str, list[str]]) -> str:
     return "\n\n".join((_HEAD, *(f"{head}\n\n{chr(10).join(lines)}" for head, lines in lists.items() if lines)))
 
 
-def select_standing(memories: Iterable[Memory], today: date, max_rules: int) -> tuple[list[Memory], list[PlaybookRule]]:
+def select_standing(memories: Iterable[Memory], today: date, max_rules: int) -> tuple[list[Memory], list[Memory]]:
     """Return the entries that always hold, and the best rules, those first that have come furthest."""
     seen = [one for one in memories if one.place.scope in ("project", "global") and one.place.learning_type == "task"]
-    rules = sorted(
-        (make_rule(one, today) for one in active_rules(seen)),
-        key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id),
-    )
-    return list(order_baseline(seen, today)), rules[:max_rules]
+
+    def rank(rule: Memory) -> tuple[bool, int, float, str]:
+        evidence = read_evidence(rule)
+        return not rule.is_pinned, -MATURITIES.index(evidence.maturity), -evidence.decayed(today), rule.id
+
+    return order_baseline(seen, today), sorted(active_rules(seen), key=rank)[:max_rules]

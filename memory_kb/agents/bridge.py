@@ -309,11 +309,9 @@ class Bridge:
         seen = [
             one for one in self._memories.all() if not (one.is_unverified or one.is_quarantined or one.is_superseded)
         ]
-        named = {(one.path, one.id): one for one in seen}
         limits, today = self._vault.settings.context, self._vault.today()
         baseline, rules = select_standing(seen, today, limits.max_rules)
-        held = [*baseline, *(named[one.path, one.id] for one in rules)]
-        return list({one.id: one for one in held if _line_text(one)}.values())
+        return list({one.id: one for one in (*baseline, *rules) if _line_text(one)}.values())
 
     def _agent_files(self) -> AgentFiles:
         return AgentFiles(self._vault, self._writer, self._vault.machine / "bridges.json")

@@ -29,12 +29,14 @@ _MARK_LENGTH = 300
 class Claims:
     """What the entries of one context cite, and until when they hold; each is judged once, and only when it may be shown.
 
+    Without a function that assesses an entry, all are kept.
+
     Attributes:
         marks: what is beside some entries in the text, by their ids.
         stale: the entries that cite what has changed since.
     """
 
-    def __init__(self, assess: Callable[[Memory], "ClaimState"]) -> None:
+    def __init__(self, assess: Callable[[Memory], "ClaimState"] | None = None) -> None:
         self._assess = assess
         self._kept: dict[tuple[str, str], bool] = {}
         self._withheld: Counter[str | None] = Counter()
@@ -43,17 +45,16 @@ class Claims:
 
     def is_kept(self, memory: Memory) -> bool:
         """Return whether an entry may be given; where what it cites has changed, note that."""
-        if not memory.has_claim:
+        if self._assess is None or not memory.has_claim:
             return True
         key = memory.path, memory.id
         if key not in self._kept:
-            self._kept[key] = self._judge(memory)
+            self._kept[key] = self._judge(memory, self._assess(memory))
         return self._kept[key]
 
-    def _judge(self, memory: Memory) -> bool:
+    def _judge(self, memory: Memory, state: "ClaimState") -> bool:
         from memory_kb.learning.citations import say_mark
 
-        state = self._assess(memory)
         if mark := as_line(say_mark(state), _MARK_LENGTH):
             self.marks[memory.id] = mark
         if state.is_stale:
