@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.agents.payloads import (
-    FILE_ARGUMENTS,
     PATCH,
     HookAnswer,
     HookCall,
@@ -352,16 +351,15 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
+    from memory_kb.store.events import named_file
     from memory_kb.store.project_files import path_in_project
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
     if args is None or any(event.ok is False for event in call.events):
         return None
     here = Path(call.folders[0]) if call.folders else project
-    named = next((args[name] for name in FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
-    command = str(args.get("command"))
-    paths: list[str | None] = []
-    if named:
+    command, paths = str(args.get("command")), list[str | None]()
+    if named := named_file(args):
         paths = [path_in_project(named, project, here)]
     elif _SHOWS.match(command):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]

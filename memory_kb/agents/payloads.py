@@ -13,7 +13,7 @@ from memory_kb.errors import UsageError
 from memory_kb.plainfiles import read_plain
 from memory_kb.private import cut_private
 from memory_kb.regex import regex
-from memory_kb.store.events import Event, text_of
+from memory_kb.store.events import Event, named_file, text_of
 from memory_kb.store.session_log import check_id
 from memory_kb.text import load_json
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 #: A longer input is not looked at.
 MAX_INPUT = 16_000_000
-#: Where the tools of agents have the file that they open or edit, and how Codex's patches begin.
-FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file")
+#: How Codex's patches begin.
 PATCH = "*** Begin Patch"
 _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
@@ -284,7 +283,7 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None)
 
     texts = (args.get(name) for name in ("command", "input", "patch", "value"))
     patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(PATCH)), None)
-    named = next((args[name] for name in FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
+    named = named_file(args)
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
     edits = list[Edit]()
     for name, change in changes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from memory_kb.credentials import redact
 from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.sessions.shell import Command, split_line
-from memory_kb.store.events import Event
+from memory_kb.store.events import Event, named_file
 from memory_kb.text import shorten
 
 T = TypeVar("T")
@@ -30,7 +30,6 @@ _SHELLS = re.compile(
 _PLANNERS = re.compile(
     r"(?i)^(?:todo|write_?todos|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
 )
-_PATH_NAMES = ("file_path", "notebook_path", "path", "target_file", "filename", "file")
 _TEXT_NAMES = ("pattern", "query", "url", "description", "name", "value")
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WRITTEN = re.compile(r"^(?:cat|tee)\s*(?:>+)?\s*([\w./~-]+)\s*<<|^sed\s+(?:-\S+\s+)*-i\b.*?\s([\w./~-]+)\s*$")
@@ -116,7 +115,7 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
     command = _command_of(tool, args)
     if command is not None:
         return _read_command(command, cwd)
-    path, name = _first_text(args, _PATH_NAMES), tool.rpartition("__")[2]
+    path, name = named_file(args), tool.rpartition("__")[2]
     if _EDITORS.match(tool) or (path and _EDITORS.match(name)):
         if path:
             file = _short_path(path, cwd)
@@ -125,12 +124,9 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         patch = "\n".join(text[:_LONGEST] for text in args.values() if isinstance(text, str))
         return _read_patch(patch, cwd) or Call("edit", tool, (), tool)
     kind = "plan" if _PLANNERS.match(tool) else "look" if _LOOKERS.match(tool) else _kind_of(tool.lower())
-    target = _short_path(path, cwd) if path else _without_secrets(_first_text(args, _TEXT_NAMES))
+    text = next((args[name] for name in _TEXT_NAMES if isinstance(args.get(name), str)), "")
+    target = _short_path(path, cwd) if path else _without_secrets(text)
     return Call(kind, tool, (target,) if target else (), f"{tool} {target}".strip())
-
-
-def _first_text(args: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((args[name] for name in names if isinstance(args.get(name), str)), "")
 
 
 def _command_of(tool: str, args: Mapping[str, Any]) -> str | None:

@@ -12,6 +12,8 @@ from memory_kb.text import load_json
 
 #: What `args` of a resumed session name as its source after a compaction.
 COMPACTION = "compact"
+#: Where the tools of agents have the file that they open or edit.
+_FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file", "filename", "file")
 #: Deeper than this nothing is looked for in a JSON value.
 _DEPTH = 40
 #: A text is not cut for the sake of fewer characters than the mark of a cut has.
@@ -83,6 +85,11 @@ def strings_of(value: object, depth: int = 0) -> Iterator[str]:
     elif depth < _DEPTH and isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from strings_of(item, depth + 1)
+
+
+def named_file(args: Mapping[str, Any]) -> str:
+    """Return the file that the arguments of a tool name, "" where they name none."""
+    return next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), "")
 
 
 TYPES = ("message", "tool_call", "tool_result", "event")
