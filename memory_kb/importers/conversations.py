@@ -79,10 +79,10 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 
 
 def _message(role: object, text: str, ts: str, origin: str) -> Iterator[Event]:
-    made = EventMaker()
+    made = EventMaker("")
     if role in ("user", "assistant", "tool", "system"):
         made.message(role, text.strip() if role == "assistant" else text)
-    for number, event in enumerate(made.take()):
+    for number, event in enumerate(made.events):
         yield event._replace(ts=ts, origin=f"{origin}.{number}" if number else origin)
 
 

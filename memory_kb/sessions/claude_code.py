@@ -7,17 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from memory_kb.sessions.transcripts import (
-    EventMaker,
-    LineResult,
-    Origins,
-    RawLine,
-    object_of,
-    of_subagent,
-    records_of,
-    results,
-    start,
-)
+from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "claude-code"
@@ -44,35 +34,30 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     head = list(islice(records, _HEAD))
     named = [one for _, one in head if isinstance(one, dict) and _session_of(one)]
     about: Mapping[str, Any] = next((one for one in named if "cwd" in one), named[0] if named else {})
-    session, ts, made, origins = _session_of(about), normal_time(about.get("timestamp")), EventMaker(), Origins("cc")
+    made = EventMaker("cc")
+    made.session, made.ts = _session_of(about), normal_time(about.get("timestamp"))
     begun = set[str | None]()
     for line, record in chain(head, records):
         if isinstance(record, LineResult):
             yield record
             continue
-        if (own := _session_of(record)) and own != session:
-            session, about = own, record
-        ts = normal_time(record.get("timestamp")) or ts
+        if (own := _session_of(record)) and own != made.session:
+            made.session, about = own, record
+        made.ts, made.agent = normal_time(record.get("timestamp")) or made.ts, AGENT
         _read_record(record, made)
-        events = made.take()
-        if events and session not in begun:
-            begun.add(session)
-            places = {"cwd": about.get("cwd"), "branch": about.get("gitBranch"), "version": about.get("version")}
-            yield LineResult(session, start(ts, AGENT, **places))
-        agent = AGENT
-        if record.get("isSidechain") is True:
-            agent, events = printable_line(text_of(record.get("agentId") or "subagent")), list(of_subagent(events))
-        yield from results(session, events, _origin(record, line, origins) if events else "", ts=ts, agent=agent)
+        if made.events and made.session not in begun:
+            begun.add(made.session)
+            yield made.begin(cwd=about.get("cwd"), branch=about.get("gitBranch"), version=about.get("version"))
+        made.is_subagent = record.get("isSidechain") is True
+        if made.is_subagent:
+            made.agent = printable_line(text_of(record.get("agentId") or "subagent"))
+        uuid = record.get("uuid")
+        yield from made.results(f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else line)
 
 
 def _session_of(record: Mapping[str, Any]) -> str | None:
     named = record.get("sessionId", record.get("session_id"))
     return named if isinstance(named, str) and named else None
-
-
-def _origin(record: Mapping[str, Any], line: bytes, origins: Origins) -> str:
-    uuid = record.get("uuid")
-    return f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else origins.name(line)
 
 
 def _read_record(record: Mapping[str, Any], made: EventMaker) -> None:

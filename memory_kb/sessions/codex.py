@@ -8,18 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memory_kb.sessions.transcripts import (
-    EventMaker,
-    LineResult,
-    Origins,
-    RawLine,
-    object_of,
-    of_subagent,
-    records_of,
-    results,
-    start,
-)
-from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
+from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
+from memory_kb.store.events import NoEvent, load_object, normal_time, printable_line, text_of
 
 AGENT = "codex"
 _EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")
@@ -40,23 +30,22 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
     """
-    session, ts, agent, origins, made = None, "", AGENT, Origins("cx"), EventMaker()
+    made = EventMaker("cx", AGENT)
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
             continue
-        ts = normal_time(record.get("timestamp")) or ts
+        made.ts = normal_time(record.get("timestamp")) or made.ts
         kind, payload = _unwrap(record)
-        if kind == "session_meta":
-            events = [_start(payload)] if session is None and isinstance(payload.get("id"), str) else []
-            session = payload["id"] if events else session
-            is_subagent = events and "subagent" in object_of(payload.get("source"))
-            agent = "codex-subagent" if is_subagent else agent
-        else:
+        if kind != "session_meta":
             _read_item(kind, payload, made)
-            events = made.take()
-        events = events if agent == AGENT else list(of_subagent(events))
-        yield from results(session, events, origins.name(line) if events else "", ts=ts, agent=agent)
+        elif made.session is None and isinstance(payload.get("id"), str):
+            made.session, made.is_subagent = payload["id"], "subagent" in object_of(payload.get("source"))
+            made.agent = "codex-subagent" if made.is_subagent else AGENT
+            branch = object_of(payload.get("git")).get("branch")
+            yield made.begin(cwd=payload.get("cwd"), branch=branch, version=payload.get("cli_version"))
+            continue
+        yield from made.results(line)
 
 
 def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
@@ -67,11 +56,6 @@ def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
     if kind == "session_meta":
         return kind, payload["meta"] if isinstance(payload.get("meta"), dict) else payload
     return (kind if kind == "compacted" else payload.get("type")), payload
-
-
-def _start(meta: Mapping[str, Any]) -> Event:
-    branch = object_of(meta.get("git")).get("branch")
-    return start(cwd=meta.get("cwd"), branch=branch, version=meta.get("cli_version"))
 
 
 def _read_item(kind: object, item: Mapping[str, Any], made: EventMaker) -> None:

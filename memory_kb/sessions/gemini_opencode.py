@@ -11,18 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from memory_kb.sessions.transcripts import (
-    EventMaker,
-    LineResult,
-    RawLine,
-    object_of,
-    objects_in,
-    of_subagent,
-    records_of,
-    results,
-    start,
-)
-from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
+from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, objects_in, records_of
+from memory_kb.store.events import NoEvent, load_object, normal_time, printable_line, text_of
 from memory_kb.store.json_arrays import iterate
 
 GEMINI, OPENCODE = "gemini-cli", "opencode"
@@ -45,41 +35,40 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         messages: Messages = (record for _, record in records_of(rest))
     else:
         meta, messages = read_document(itertools.chain([first], rest))
-    begun = start(normal_time(meta.get("startTime")), GEMINI, project_hash=_text_or_none(meta.get("projectHash")))
-    return _read_messages(_text_or_none(meta.get("sessionId")), begun, messages, _read_gemini_message)
+    made = EventMaker("gm", GEMINI)
+    made.session, made.ts = _text_or_none(meta.get("sessionId")), normal_time(meta.get("startTime"))
+    begun = made.begin(project_hash=_text_or_none(meta.get("projectHash")))
+    return _read_messages(made, begun, messages, _read_gemini_message)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session: its messages, each with parts of several kinds."""
     document, messages = read_document(lines)
     info = object_of(document.get("info"))
-    title = _text_or_none(info.get("title"))
-    agent = f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE
-    begun = start(_time(info, "created"), agent, title, cwd=_text_or_none(info.get("directory")))
-    return _read_messages(_text_or_none(info.get("id")), begun, messages, _read_opencode_message)
+    made = EventMaker("oc", f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE)
+    made.session, made.ts = _text_or_none(info.get("id")), _time(info, "created")
+    made.is_subagent = bool(info.get("parentID"))
+    begun = made.begin(_text_or_none(info.get("title")), cwd=_text_or_none(info.get("directory")))
+    return _read_messages(made, begun, messages, _read_opencode_message)
 
 
 def _read_messages(
-    session: str | None,
-    begun: Event,
+    made: EventMaker,
+    begun: LineResult,
     messages: Messages,
     read: Callable[[Mapping[str, Any], EventMaker], None],
 ) -> Iterator[LineResult]:
     """Yield the start and the events of the messages; one without a time has that of the message before."""
-    made, ts, is_begun = EventMaker(), begun.ts, False
+    is_begun = False
     for one in messages:
         if isinstance(one, LineResult):
             yield one
             continue
         if not is_begun:
-            yield LineResult(session, begun)
+            yield begun
             is_begun = True
         read(one, made)
-        events = [event._replace(ts=event.ts or ts) for event in made.take()]
-        ts = events[-1].ts if events else ts
-        yield from results(
-            session, events if begun.agent in (GEMINI, OPENCODE) else of_subagent(events), agent=begun.agent
-        )
+        yield from made.results()
 
 
 def _read_gemini_message(message: Mapping[str, Any], made: EventMaker) -> None:

@@ -14,16 +14,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from memory_kb.markdown.lists_and_fences import FenceState
-from memory_kb.sessions.transcripts import (
-    EventMaker,
-    LineResult,
-    Origins,
-    RawLine,
-    object_of,
-    records_of,
-    results,
-    start,
-)
+from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
 from memory_kb.text import hash_of, slugify
 
@@ -85,19 +76,19 @@ def _read_turns(
     wanted: str,
 ) -> Iterator[LineResult]:
     """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none."""
-    origins, made, known, session = Origins(prefix), EventMaker(), Preamble(), None
+    made, known = EventMaker(prefix), Preamble()
     for turn in turns:
         if turn.role == "preamble":
             known = read_preamble(turn.text)
             continue
-        known = known._replace(ts=_time_in(turn.mark) or known.ts)
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
-        if session is None:
-            session = known.session or _name_session(turn.text, key)
-            yield LineResult(session, start(known.ts, known.agent))
+        made.ts = _time_in(turn.mark) or made.ts or known.ts
+        if made.session is None:
+            made.session, made.agent = known.session or _name_session(turn.text, key), known.agent
+            yield made.begin()
         read(turn, made)
-        yield from results(session, made.take(), origins.name(key), ts=known.ts, agent=known.agent)
-    if session is None:
+        yield from made.results(key)
+    if made.session is None:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
 
@@ -233,15 +224,14 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    origins, made = Origins("cu"), EventMaker()
-    yield LineResult(None, start(agent="cursor"))
+    made = EventMaker("cu", "cursor")
+    yield made.begin()
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
         else:
             _read_cursor_record(record, made)
-            events = made.take()
-            yield from results(None, events, origins.name(line) if events else "", agent="cursor")
+            yield from made.results(line)
 
 
 def _read_cursor_record(record: Mapping[str, object], made: EventMaker) -> None:
@@ -263,18 +253,17 @@ _EDITED = re.compile(r"(?:Applied edit to|Wrote|Created) (\S.*?)\s*")
 
 def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of all sessions; each is called by the moment at which it began."""
-    origins, made, session, ts = Origins("ad"), EventMaker(), None, ""
+    made = EventMaker("ad", "aider")
     for (kind, _), block in groupby(_aider_lines(lines), key=lambda line: line[:2]):
         text = "\n".join(line for *_, line in block)[:_LONGEST].strip()
         if kind == "start":
-            ts = normal_time(text)
-            session = f"aider-{ts[:19].replace('-', '').replace(':', '')}"
-            yield LineResult(session, start(ts, "aider"))
-        elif session is not None and text:
-            name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
+            made.ts = normal_time(text)
+            made.session = f"aider-{made.ts[:19].replace('-', '').replace(':', '')}"
+            yield made.begin()
+        elif made.session is not None and text:
             _read_aider_block(kind, text, made)
-            yield from results(session, made.take(), name, ts=ts, agent="aider")
-    if session is None:
+            yield from made.results(f"{made.session}\n{kind}\n{text}".encode("utf-8", "replace"))
+    if made.session is None:
         yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
 

@@ -49,67 +49,67 @@ def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any]
                 yield line, LineResult(problem=str(exc), line=number)
 
 
-def results(session: str | None, events: Iterable[Event], origin: str = "", **known: Any) -> Iterator[LineResult]:
-    """Yield what a reader made of one record, which may be nothing.
+class EventMaker:
+    """Makes the events of a session out of what the records of its transcript say.
 
-    `known` is what its events have in common; one without an origin gets that of the record and a number.
+    A result is known by the call that it answers. What has no name of its own is named by its content and by how often
+    that came before, behind a prefix of the format: the same transcript gives the same names every time.
+
+    Attributes:
+        session: what the transcript calls its session; None where it does not.
+        agent: whose the next events are; `ts` is when they happened, where they do not say.
+        is_subagent: whether what their user said came from another agent.
+        events: those of the record at hand.
+
+    Example:
+        >>> made = EventMaker("x")
+        >>> for role in ("user", "assistant", "developer"):
+        ...     made.message(role, "Hi.<system-reminder>Be brief.</system-reminder>" if role == "user" else "Hi.")
+        >>> [(event.type, event.role, event.content) for event in made.events][1:]
+        [('message', 'user', 'Hi.'), ('message', 'assistant', 'Hi.'), ('event', 'system', 'Hi.')]
     """
-    made = [
-        LineResult(session, event._replace(origin=event.origin or f"{origin}.{number}", **known))
-        for number, event in enumerate(events)
-    ]
-    yield from made or [LineResult(session)]
 
-
-class Origins:
-    """Names for what has none of its own: the same lines get the same names every time."""
-
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, agent: str | None = None) -> None:
+        self.session: str | None = None
+        self.agent, self.ts, self.is_subagent = agent, "", False
+        self.events: list[Event] = []
         self._prefix = prefix
         self._seen: Counter[bytes] = Counter()
+        self._open: dict[str, tuple[str, bool]] = {}
 
-    def name(self, content: bytes) -> str:
-        """Return the name of a content, by what it is and how often it came before."""
+    def begin(self, content: str | None = None, **known: object) -> LineResult:
+        """Return the event with which the session begins; its arguments are what is known of it, such as `cwd`."""
+        args = {name: value for name, value in known.items() if value} or None
+        start = Event(type="event", event="start", args=args, content=content, origin="start")
+        return LineResult(self.session, start._replace(ts=self.ts, agent=self.agent))
+
+    def results(self, record: str | bytes = "") -> Iterator[LineResult]:
+        """Yield the events of a record, which may be none; `record` is its name or its content."""
+        events, self.events = self.events, []
+        if not events:
+            yield LineResult(self.session)
+            return
+        origin = record if isinstance(record, str) else self._name(record)
+        for number, event in enumerate(events):
+            role = "agent" if self.is_subagent and event.role == "user" else event.role
+            ts, named = event.ts or self.ts, event.origin or f"{origin}.{number}"
+            yield LineResult(self.session, event._replace(ts=ts, agent=self.agent, role=role, origin=named))
+        self.ts = events[-1].ts or self.ts
+
+    def _name(self, content: bytes) -> str:
         digest = hashlib.sha256(content.strip(), usedforsecurity=False).digest()[:8]
         self._seen[digest] += 1
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
 
-
-def start(ts: str = "", agent: str | None = None, content: str | None = None, **known: object) -> Event:
-    """Return the event with which a session begins; its arguments are what is known of it, such as `cwd`."""
-    args = {name: value for name, value in known.items() if value}
-    return Event(ts=ts, type="event", event="start", agent=agent, args=args or None, content=content, origin="start")
-
-
-class EventMaker:
-    """Makes events of what the records of a session say; a result is known by the call that it answers.
-
-    Example:
-        >>> made = EventMaker()
-        >>> for role in ("user", "assistant", "developer"):
-        ...     made.message(role, "Hi.<system-reminder>Be brief.</system-reminder>" if role == "user" else "Hi.")
-        >>> [(event.type, event.role, event.content) for event in made.take()][1:]
-        [('message', 'user', 'Hi.'), ('message', 'assistant', 'Hi.'), ('event', 'system', 'Hi.')]
-    """
-
-    def __init__(self) -> None:
-        self._made: list[Event] = []
-        self._open: dict[str, tuple[str, bool]] = {}
-
-    def take(self) -> list[Event]:
-        """Return the events that were made since the last time."""
-        made, self._made = self._made, []
-        return made
-
     def name(self, origin: str, ts: str) -> None:
         """Give the events without an origin the one of the part of a record that they were in, and its time."""
-        unnamed = [number for number, event in enumerate(self._made) if event.origin is None]
+        unnamed = [number for number, event in enumerate(self.events) if event.origin is None]
         for part, number in enumerate(unnamed):
-            self._made[number] = self._made[number]._replace(origin=f"{origin}.{part}", ts=ts)
+            self.events[number] = self.events[number]._replace(origin=f"{origin}.{part}", ts=ts)
 
     def add(self, event: Event) -> Event:
         """Add an event as it is, and return it."""
-        self._made.append(event)
+        self.events.append(event)
         return event
 
     def message(self, role: object, content: object, **known: Any) -> None:
@@ -175,11 +175,6 @@ class EventMaker:
 
 def _name_or_none(value: object) -> str | None:
     return printable_line(value) or None if isinstance(value, str) else None
-
-
-def of_subagent(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the events of a subagent: what its user said came from another agent."""
-    return (event._replace(role="agent") if event.role == "user" else event for event in events)
 
 
 def objects_in(value: object) -> Iterator[dict[str, Any]]:
