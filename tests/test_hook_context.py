@@ -211,6 +211,13 @@ def test_a_prompt_in_chinese_is_as_long_as_its_words(vault: Vault, ask: Ask) -> 
     assert ask(folder, "prompt", prompt="再运行一次测试") == ""
 
 
+def test_a_prompt_with_other_forms_of_the_words_of_a_note(vault: Vault, ask: Ask) -> None:
+    others = {f"memory/learnings/o{i}.md": note(f"o-{i}", "fact", f"Дом номер {i} синий.") for i in range(40)}
+    said = "Резервные копии базы данных хранятся в отдельном бакете."
+    folder = vault(NOTES | others | {"memory/learnings/b.md": note("b-1", "fact", said)})
+    assert "бакете" in ask(folder, "prompt", prompt="Где лежат резервная копия базы, в каком бакет хранится?")
+
+
 def test_a_prompt_gets_three_entries_and_600_tokens_at_most(vault: Vault, ask: Ask) -> None:
     text = "The quokka fixture of the upload test sleeps. " + "It sleeps for long and longer still in every run. " * 40
     others = {f"memory/learnings/o{i}.md": note(f"o-{i}", "fact", f"House {i} is painted blue.") for i in range(120)}

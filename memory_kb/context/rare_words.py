@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, may_be_given, rarity, says, strip_endings
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
-from memory_kb.search.query import parse_query
+from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
 from memory_kb.text import has_cjk
 
@@ -85,6 +85,21 @@ def _most_rare(sections: int) -> int:
     return math.ceil((sections + 2) / math.exp(min(_RARE * rarity(1, sections), _RARE_WORTH)))
 
 
+def _look_up(index: "SqliteIndex", query: TextQuery, most: int) -> dict[str, frozenset[int] | None]:
+    """Return the sections that say each word of a query; None for more than `most`.
+
+    For a word that none says these are the sections that say another form of it.
+    """
+    beginnings = query.beginnings()
+    keys: dict[str, frozenset[int] | None] = {}
+    for term in query.terms[:_WORDS]:
+        found = index.keys_saying(term, most)
+        if found == frozenset() and term in beginnings:
+            found = index.keys_saying(beginnings[term], most) or found
+        keys[strip_endings(term.strip('" *'))] = found
+    return keys
+
+
 class Recall:
     """The words of a prompt, and the sections of the index that say them."""
 
@@ -100,9 +115,7 @@ class Recall:
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        terms = {strip_endings(term.strip('" *')): term for term in parse_query(prompt).terms[:_WORDS]}
-        most = _most_rare(sections) + len(self._echoes)
-        self._keys = {word: index.keys_saying(term, most) for word, term in terms.items()}
+        self._keys = _look_up(index, parse_query(prompt), _most_rare(sections) + len(self._echoes))
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
         self._beside_all = weigh_rare_words(counts, sections, floor)
         # A word that only sessions say is as rare in the notes as one can be.

@@ -84,21 +84,31 @@ class TextQuery(NamedTuple):
             return self
         return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
 
+    def beginnings(self) -> dict[str, str]:
+        """Return, by term, the beginning that other forms of the word have too; none in English, which the index stems.
+
+        Example:
+            >>> parse_query("wo sind die Häuser").beginnings()
+            {'"Häuser"': '"Häus" *'}
+        """
+        if is_english([token.lower() for word in self.words for token in _TOKEN.findall(word)]):
+            return {}
+        bare = {term: term.strip('"') for term in self.terms}
+        words = {term: word for term, word in bare.items() if word.isalpha() and len(word) > _LEAST_STEM}
+        return {
+            term: _quote(word[: max(_LEAST_STEM, len(word) - _ENDING)]) + " *"
+            for term, word in words.items()
+            if not has_cjk(word)
+        }
+
     def without_endings(self) -> "TextQuery":
         """Return the query with its words also as beginnings, so that other forms match; an English one as it is.
-
-        The index stems English only.
 
         Example:
             >>> parse_query("wo sind die Häuser").without_endings().terms
             ('"Häuser"', '"Häus" *')
         """
-        if is_english([token.lower() for word in self.words for token in _TOKEN.findall(word)]):
-            return self
-        bare = (term.strip('"') for term in self.terms)
-        words = (word for word in bare if word.isalpha() and len(word) > _LEAST_STEM and not has_cjk(word))
-        beginnings = (_quote(word[: max(_LEAST_STEM, len(word) - _ENDING)]) + " *" for word in words)
-        return self._replace(terms=tuple(dict.fromkeys((*self.terms, *beginnings))))
+        return self._replace(terms=tuple(dict.fromkeys((*self.terms, *self.beginnings().values()))))
 
 
 def parse_query(text: str) -> TextQuery:
