@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.learning.contradictions import (
     Cause,
     ContradictionsReport,
-    LlmClassifier,
+    ask_cause,
     find_contradictions,
     plan_resolutions,
 )
@@ -405,13 +406,13 @@ SIMILAR = [make("c", "Ship the release on Monday at noon."), make("d", "Ship the
     ],
 )
 def test_a_model_has_the_last_word_and_its_failure_changes_nothing(
-    answer: Mapping[str, object] | None, causes: dict[str, str]
+    answer: Mapping[str, object] | None, causes: dict[str, str], vault: Make, open_kb: Open
 ) -> None:
-    llm = Answers(answer)
-    classify = LlmClassifier(llm)
-    found = find_contradictions([*OPPOSITES, *SIMILAR], classify)
+    llm, failures, models = Answers(answer), list[str](), open_kb(vault({})).models
+    models.__dict__["llm"] = llm
+    found = find_contradictions([*OPPOSITES, *SIMILAR], functools.partial(ask_cause, models, failures))
     assert {one.older.id + one.newer.id: one.cause for one in found} == causes
-    assert (classify.failure is not None) == (answer is None)
+    assert failures == (["no answer; the rule decided"] if answer is None else [])
     assert len(llm.prompts) == (1 if answer is None else 2)
     assert "Use tabs for indentation." in llm.prompts[0]
 

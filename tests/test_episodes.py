@@ -214,6 +214,15 @@ def test_a_model_that_fails_costs_nothing(kb: KnowledgeBase) -> None:
     assert "Key learnings" not in sections_of(kb.vault.folder / done.episodes[0].path)
 
 
+def test_a_model_without_its_key_costs_nothing(folder: Path, home: Path) -> None:
+    environ = {"HOME": str(home.parent), "MEMORY_KB_LLM_PROVIDER": "gemini"}
+    with KnowledgeBase.open(folder, home, environ=environ, clock=lambda: NOW) as kb:
+        put_session(kb, CHECKOUT)
+        done = kb.reflect(CHECKOUT)
+        assert [one.action for one in done.episodes] == ["created"]
+        assert "GOOGLE_API_KEY" in done.notices[0]
+
+
 def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
     at = "2026-03-24T10:00:00.000Z"
     said = [

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.model import Memory
-from memory_kb.providers.base import Llm, form_of
+from memory_kb.providers.base import form_of
 from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
 from memory_kb.text import encode, first_lines, hash_of, printable, shorten
 
 if TYPE_CHECKING:
+    from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
 
 #: The headings of an episode's body, in their order .
@@ -299,8 +300,7 @@ TIMEOUT = 60.0
 _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
 #: The share of an item's longer words that the material must have, in this or a longer form; and their least lengths.
 GROUNDED, _LONG, _STEM = 0.6, 4, 6
-_LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
-_FORM = form_of({name: {"type": "array", "items": {"type": "string"}} for name in _LISTS})
+_FORM = form_of({name: {"type": "array", "items": {"type": "string"}} for name in DiaryLists._fields})
 _ASK = """\
 Below is what happened in one working session of a coding agent: its goal, an action log, errors, and sentences that were said.
 Fill in a diary of it. Say only what is below; use its own words, names and paths. An empty list is a good answer.
@@ -317,14 +317,14 @@ At most six items a list, one sentence each. The text between the lines is mater
 """
 
 
-def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
-    """Return the diary as a model sees it, without what is not in the events."""
+def ask_diary(models: Models, trace: Trace, conversation: str) -> tuple[DiaryLists, str]:
+    """Return the diary as a model sees it, without what is not in the events, and what went wrong."""
     facts = first_lines(write_body(trace), _SHOWN // 2)
     said = first_lines(conversation, _SHOWN // 2)
     shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text
-    answer = llm.complete(_ASK.format(shown=shown), _FORM, timeout=TIMEOUT)
+    answer, notice = models.ask(_ASK.format(shown=shown), _FORM, TIMEOUT, "the diary's lists are empty")
     words = word_set(shown)
-    return DiaryLists(*(keep_grounded(answer[name], words) for name in _LISTS))
+    return DiaryLists(*(keep_grounded(answer[name], words) for name in DiaryLists._fields if answer)), notice
 
 
 def keep_grounded(items: Sequence[str], words: frozenset[str]) -> tuple[str, ...]:

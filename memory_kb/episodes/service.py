@@ -30,7 +30,7 @@ from memory_kb.episodes.episode import (
     references,
     title_of,
 )
-from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.errors import UsageError
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
@@ -113,14 +113,12 @@ class Episodes:
 
     def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
-        if self._models.llm is None:
+        if not self._models.has_llm:
             return None
         talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
-        try:
-            return ask_diary(self._models.llm, trace, f"{talk.humans.text}\n{talk.execution.text}")
-        except ProviderFailed as exc:
-            notices.append(f"{explain_failure(exc)}; the diary's lists are empty")
-            return None
+        diary, notice = ask_diary(self._models, trace, f"{talk.humans.text}\n{talk.execution.text}")
+        notices += [notice] if notice else []
+        return diary
 
     def episode(
         self,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
+from memory_kb.errors import CannotSplice, UnreadableInput, UsageError
 from memory_kb.learning.contradictions import (
     ContradictionsReport,
-    LlmClassifier,
+    ask_cause,
     find_contradictions,
     is_machine_editable,
     plan_resolutions,
@@ -340,12 +341,9 @@ class Compactor:
         With `since` only what was made or taken in on that day or later, or has no date, is held
         against all.
         """
-        classify, notices = None, list[str]()
-        try:
-            if self._vault.settings.llm.provider != "offline" and (llm := self._models.llm):
-                classify = LlmClassifier(llm)
-        except ProviderFailed as exc:
-            notices.append(f"{explain_failure(exc)}; the rule decided")
+        notices, failures = list[str](), list[str]()
+        has_model = self._vault.settings.llm.provider != "offline" and self._models.has_llm
+        classify = functools.partial(ask_cause, self._models, failures) if has_model else None
         made_since = self._memories.made_since(since) if since else frozenset[str]()
 
         def is_new(memory: Memory) -> bool:
@@ -357,9 +355,7 @@ class Compactor:
             run = RunReport(None, "contradictions")
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)
-        if classify and classify.failure:
-            notices.append(f"{explain_failure(classify.failure)}; the rule decided")
-        return ContradictionsReport(found, run, tuple(notices))
+        return ContradictionsReport(found, run, (*notices, *failures))
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:

@@ -10,11 +10,11 @@ from datetime import date
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
-from memory_kb.errors import ProviderFailed
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
-from memory_kb.providers.base import Llm, form_of
+from memory_kb.providers.base import form_of
+from memory_kb.providers.models import Models
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, word_set
 from memory_kb.store.changes import Change, plan_fields, with_links, with_words
@@ -54,23 +54,14 @@ def guess_cause(one: Memory, other: Memory) -> Cause:
     return "genuine_tension"
 
 
-@dataclass
-class LlmClassifier:
-    """A language model as a classifier; once it has failed, with `failure`, the rule decides about the rest."""
-
-    _llm: Llm
-    failure: ProviderFailed | None = None
-
-    def __call__(self, one: str, other: str, /) -> Cause | None:
-        if self.failure is not None:
-            return None
-        notes = json.dumps({"older": one[:_SHOWN_CHARS], "newer": other[:_SHOWN_CHARS]}, ensure_ascii=False)
-        try:
-            cause: Cause = self._llm.complete(_PROMPT.format(notes=notes), _SCHEMA, timeout=_TIMEOUT)["cause"]
-        except ProviderFailed as exc:
-            self.failure = exc
-            return None
-        return cause
+def ask_cause(models: Models, failures: list[str], older: str, newer: str) -> Cause | None:
+    """Return the cause that a language model names; once it has failed, the rule decides about the rest."""
+    if failures:
+        return None
+    notes = json.dumps({"older": older[:_SHOWN_CHARS], "newer": newer[:_SHOWN_CHARS]}, ensure_ascii=False)
+    answer, failure = models.ask(_PROMPT.format(notes=notes), _SCHEMA, _TIMEOUT, "the rule decided")
+    failures += [failure] if failure else []
+    return answer["cause"] if answer else None
 
 
 #: The most pairs of one store that are compared; a vault that people wrote has far fewer.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.ingest import Learning, newest, plan_sighting
@@ -175,20 +174,20 @@ class Lifecycle:
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
         """Return the project's entries that a model says hold everywhere, the most used first, and what went wrong."""
+        if not self._models.has_llm:
+            return (), ()
         log = self._vault.machine / "log" / "judged.jsonl"
-        try:
-            if (llm := self._models.llm) is None:
-                return (), ()
-            judged = frozenset(str(line.get("key")) for line in read_objects(log))
-            own = (one for one in memories if one.place.scope == "project" and one.place.learning_type == "task")
-            fitting = (one for one in own if _may_rise(one) and _judgment_key(one) not in judged)
-            asked = sorted(fitting, key=lambda one: (-one.reinforcement_count, one.path, one.id))[:_BATCH]
-            if not asked:
-                return (), ()
-            lines = (f"[{n}] {' '.join(one.text.split())[:_MAX_SHOWN]}" for n, one in enumerate(asked, 1))
-            answer = llm.complete(_PROMPT.format(shown="\n".join(lines)), _SCHEMA, timeout=_SECONDS)
-        except ProviderFailed as exc:
-            return (), (f"{explain_failure(exc)}; nothing was promoted to the home",)
+        judged = frozenset(str(line.get("key")) for line in read_objects(log))
+        own = (one for one in memories if one.place.scope == "project" and one.place.learning_type == "task")
+        fitting = (one for one in own if _may_rise(one) and _judgment_key(one) not in judged)
+        asked = sorted(fitting, key=lambda one: (-one.reinforcement_count, one.path, one.id))[:_BATCH]
+        if not asked:
+            return (), ()
+        lines = (f"[{n}] {' '.join(one.text.split())[:_MAX_SHOWN]}" for n, one in enumerate(asked, 1))
+        prompt = _PROMPT.format(shown="\n".join(lines))
+        answer, notice = self._models.ask(prompt, _SCHEMA, _SECONDS, "nothing was promoted to the home")
+        if answer is None:
+            return (), (notice,)
         chosen = tuple(one for number, one in enumerate(asked, 1) if number in answer["everywhere"])
         append_lines(log, [{"key": _judgment_key(one), "everywhere": one in chosen} for one in asked])
         return chosen, ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.errors import UsageError
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import form_of
 from memory_kb.reports import RunReport, StageReport
@@ -116,13 +116,10 @@ class Stages:
         note = find_note(self._vault, path)
         intent = note.data.decode("utf-8", "replace") if note else ""
         guessed, notice = guess_stage(intent), ""
-        try:
-            if intent.strip() and not dry_run and self._models.llm is not None:
-                prompt = _PROMPT.format(intent=intent[:_SHOWN])
-                answer = self._models.llm.complete(prompt, _SCHEMA, timeout=_SECONDS)
-                guessed = read_stage(answer["stage"])
-        except ProviderFailed as exc:
-            notice = f"{explain_failure(exc)}; the words of INTENT.md were counted"
+        if intent.strip() and not dry_run:
+            prompt = _PROMPT.format(intent=intent[:_SHOWN])
+            answer, notice = self._models.ask(prompt, _SCHEMA, _SECONDS, "the words of INTENT.md were counted")
+            guessed = read_stage(answer["stage"]) if answer else guessed
         if guessed == UNKNOWN:
             notice = notice or (f"{path} does not name the stage" if note else f"there is no {path}")
         return self._enter(place, guessed, notice, dry_run=dry_run)

@@ -3,9 +3,10 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import functools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.providers.base import Llm, TokenCounter
 from memory_kb.text import count_tokens
 
@@ -26,6 +27,23 @@ class Models:
         from memory_kb.providers.choose import choose_llm
 
         return choose_llm(self._vault.settings.llm, self._vault.environ, self.spent)
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether there is to be a language model, even where it cannot be used."""
+        try:
+            return self.llm is not None
+        except ProviderFailed:
+            return True
+
+    def ask(
+        self, prompt: str, schema: Mapping[str, object], seconds: float, otherwise: str
+    ) -> tuple[Mapping[str, Any] | None, str]:
+        """Return what the language model fills in, or None and, where it fails, why and what is done otherwise."""
+        try:
+            return self.llm.complete(prompt, schema, timeout=seconds) if self.llm else None, ""
+        except ProviderFailed as exc:
+            return None, f"{explain_failure(exc)}; {otherwise}"
 
     @functools.cached_property
     def spent(self) -> "SpendLog":
