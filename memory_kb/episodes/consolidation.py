@@ -21,7 +21,7 @@ from memory_kb.learning.text_comparison import fingerprint, likeness, turning_wo
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
-from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
+from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
 from memory_kb.text import counted, jaccard, moment_text, parse_date, shorten
 
@@ -126,15 +126,12 @@ def cluster_episodes(
     Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: what they
     state, or their goals where they state nothing, share at least 0.4 of them.
     """
-    row_of = vectors.row_of if vectors else {}
-    keys = [(one.memory.path, one.memory.line) for one in episodes]
-    have = [place for place, key in enumerate(keys) if key in row_of]
+    memories, row_of = [one.memory for one in episodes], vectors.row_of if vectors else {}
+    have = {place for place, one in enumerate(memories) if (one.path, one.line) in row_of}
     said = ["\n".join(_statements(one.diary)) or one.diary.goal or one.diary.title for one in episodes]
-    pairs = set(near_pairs([word_set(text) for text in said], CLUSTER_LEXICAL))
-    pairs = {pair for pair in pairs if not {pair.one, pair.other} <= set(have)}
-    if vectors and have:
-        for pair in cosine_pairs(vectors.rows[[row_of[keys[place]] for place in have]], CLUSTER_COSINE):
-            pairs.add(Pair(have[pair.one], have[pair.other], pair.similarity))
+    by_words = near_pairs([word_set(text) for text in said], CLUSTER_LEXICAL)
+    pairs = [pair for pair in by_words if not {pair.one, pair.other} <= have]
+    pairs += vectors.near_pairs(memories, CLUSTER_COSINE) if vectors else ()
     return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
 
 

@@ -26,7 +26,6 @@ from memory_kb.similarity import (
     MERGE_ABOVE,
     MERGE_COSINE,
     Pair,
-    cosine_pairs,
     linked_clusters,
     near_pairs,
     overlap,
@@ -102,16 +101,12 @@ def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator
             speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]
         ):
             yield pair
-    if vectors is None:
-        return
-    places = [place for place, memory in enumerate(speakers) if (memory.path, memory.line) in vectors.row_of]
-    rows = vectors.rows[[vectors.row_of[speakers[place].path, speakers[place].line] for place in places]]
-    for near in cosine_pairs(rows, MERGE_COSINE):
-        one, other = places[near.one], places[near.other]
+    for pair in vectors.near_pairs(speakers, MERGE_COSINE) if vectors else ():
+        one, other = sets[pair.one], sets[pair.other]
         # Where a model's vectors are close together, a cosine alone proves nothing.
-        is_near = jaccard(sets[one], sets[other]) >= CONTRADICTION_FROM
-        if is_near and _say_the_same(speakers[one], speakers[other], sets[one] ^ sets[other]):
-            yield Pair(one, other, near.similarity)
+        is_near = jaccard(one, other) >= CONTRADICTION_FROM
+        if is_near and _say_the_same(speakers[pair.one], speakers[pair.other], one ^ other):
+            yield pair
 
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:

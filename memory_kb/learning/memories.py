@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,7 @@ from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Filters, Location, Memory, make_filters
+from memory_kb.similarity import Pair, cosine_pairs
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ class EntryVectors(NamedTuple):
 
     rows: Vectors
     row_of: Mapping[tuple[str, int], int]
+
+    def near_pairs(self, entries: Sequence[Memory], threshold: float) -> Iterator[Pair]:
+        """Yield the pairs of some entries, by their places, whose cosine is at least a threshold."""
+        have = [place for place, one in enumerate(entries) if (one.path, one.line) in self.row_of]
+        rows = self.rows[[self.row_of[entries[place].path, entries[place].line] for place in have]]
+        for one, other, similarity in cosine_pairs(rows, threshold):
+            yield Pair(have[one], have[other], similarity)
 
 
 class MemoryCache:
