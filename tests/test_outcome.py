@@ -166,14 +166,26 @@ def test_only_what_was_used_is_credited(vault: MakeVault, open_kb: OpenKB) -> No
 
 
 @pytest.mark.parametrize("edits", [True, False], ids=["edits", "only reads"])
-def test_without_names_what_the_session_used_is_credited(vault: MakeVault, open_kb: OpenKB, edits: bool) -> None:
-    words = {"r1": "Retry wombat uploads.", "r2": "Number invoices of the quokka."}
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (
+            {"r1": "Retry wombat uploads.", "r2": "Number invoices of the quokka."},
+            "def upload(wombat): retry(wombat)",
+        ),
+        ({"r1": "上传失败后要重试三次。", "r2": "发票编号从一千开始。"}, "# 上传失败时重试三次"),
+    ],
+    ids=["english", "chinese"],
+)
+def test_without_names_what_the_session_used_is_credited(
+    vault: MakeVault, open_kb: OpenKB, words: dict[str, str], written: str, edits: bool
+) -> None:
     rules = {f"memory/rules/{name}.md": entry(said, id=name, kind="rule", **STATE) for name, said in words.items()}
     folder = vault({**USED, **rules})
     show(folder, *ALL, session="s1")
     kb = open_kb(folder)
     kb.sessions.start("s1", agent="coder")
-    args = {"file_path": "upload.py", "content": "def upload(wombat): retry(wombat)"}
+    args = {"file_path": "upload.py", "content": written}
     kb.sessions.append(
         [Event(type="tool_call", tool="Write" if edits else "Read", args=args, call_id="1")], session="s1"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memory_kb.injected import is_own_call, strip
 from memory_kb.model import Memory
 from memory_kb.store.events import Event, strings_of
+from memory_kb.text import has_cjk, tokens
 
 if TYPE_CHECKING:
     from memory_kb.session_facts import Trace
@@ -58,7 +59,15 @@ def keep_used(
 
 
 def _long_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
+    """Return the longer words of a text, and of scripts without spaces the terms that these are cut into.
+
+    Example:
+        >>> sorted(_long_words("Run user_name twice")), sorted(_long_words("部署 user_name"))
+        (['name', 'twice', 'user'], ['name', 'user', '部署'])
+    """
+    if not has_cjk(text):
+        return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
+    return frozenset(term for term in tokens(text.replace("_", " ")) if len(term) >= (2 if has_cjk(term) else _LONG))
 
 
 def parse_marks(text: str) -> dict[str, str]:
