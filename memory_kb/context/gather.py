@@ -25,6 +25,7 @@ from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
+from memory_kb.text import has_cjk
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
@@ -44,13 +45,20 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
         >>> from memory_kb.model import Location
         >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
         ('Testing',)
+        >>> find_labels("检查部署脚本", [Memory("x", "a.md", "", Location(), "T", "", tags=("部署", "测试"))])
+        ('部署',)
     """
-    tokens = _TOKEN.findall(task.casefold())
+    text = task.casefold()
+    tokens = _TOKEN.findall(text)
     stop = stop_words(tokens)
     said = {strip_endings(token) for token in tokens if token not in stop}
     tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
     words_of = {tag: set(map(strip_endings, _TOKEN.findall(tag))) for tag in tags}
-    return tuple(tag for tag, words in words_of.items() if words and words <= said)
+
+    def is_said(word: str) -> bool:
+        return word in said or (has_cjk(word) and word in text)
+
+    return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
 
 
 _LIVE = tuple(sorted(LIVE_STATUSES))
