@@ -17,10 +17,10 @@ from memory_kb import KnowledgeBase
 from memory_kb.context.highlight import mark
 from memory_kb.settings import Ranking
 from memory_kb.store.attachments import Attachments
-from memory_kb.web.attachments import check_attachment
+from memory_kb.web.app import check_attachment
 from memory_kb.web.charts import Aged, draw_curve
-from memory_kb.web.passage_html import render_passage
 from memory_kb.web.render import LinkBase, render
+from memory_kb.web.search import render_passage
 
 if TYPE_CHECKING:
     from pages import Start

@@ -1,9 +1,10 @@
-"""The routes of the page, and its server."""
+"""The routes of the page, the files that it sends, and its server."""
 
 from __future__ import annotations
 
 import mimetypes
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -11,15 +12,49 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from memory_kb.errors import UsageError
+from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.serving.host_check import Listen, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
-from memory_kb.web import attachments, entries, overview, review, search, sessions
+from memory_kb.store.attachments import Attachments
+from memory_kb.store.safe_paths import explain_parts
+from memory_kb.vault import GLOBAL_PREFIX, Vault
+from memory_kb.web import entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
+from memory_kb.web.render import TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+
+#: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
+_PICTURE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
+
+
+def send_attachment(request: PageRequest) -> Response:
+    """A picture or document of the vault, as a note names it."""
+    name, vault = request.param("name", 1_000), request.kb.vault
+    path = request.kept("attachments", lambda kb: Attachments(kb.vault)).find(name, request.param("from", 1_000))
+    file = check_attachment(vault, path) if path else None
+    if file is None:
+        return request.site.explain(request.http, UnknownEntry(name))
+    kind = TYPES[file.suffix.lower()]
+    return FileResponse(
+        file, media_type=kind, headers={"content-security-policy": _PICTURE_POLICY} if "image" in kind else {}
+    )
+
+
+def check_attachment(vault: Vault, path: str) -> Path | None:
+    """Return the file of a path in output if it is of a known type, not hidden and inside the vault, else None."""
+    root = vault.home if path.startswith(GLOBAL_PREFIX) else vault.folder
+    try:
+        real, top = Path(os.path.realpath(vault.resolve(path))), Path(os.path.realpath(root))
+        asked = explain_parts(Path(path.removeprefix(GLOBAL_PREFIX)).parts)
+        if asked or not real.is_relative_to(top) or explain_parts(real.relative_to(top).parts) or not real.is_file():
+            return None
+    except (OSError, ValueError):
+        return None
+    return real if real.suffix.lower() in TYPES else None
 
 
 def send_generation(request: PageRequest) -> Response:
@@ -33,7 +68,7 @@ _ROUTES = (
     PageRoute("GET", "/browse", "read", search.show_browse),
     PageRoute("GET", "/go", "read", search.go),
     PageRoute("GET", "/generation", "read", send_generation),
-    PageRoute("GET", "/attachment", "read", attachments.send_attachment),
+    PageRoute("GET", "/attachment", "read", send_attachment),
     PageRoute("GET", "/entry", "read", entries.show_entry),
     PageRoute("GET", "/entry/links", "study", entries.show_links),
     PageRoute("GET", "/entry/exposure", "study", entries.show_exposure),
