@@ -274,7 +274,7 @@ class Hooks:
                 why = Absence("few-words", words)
             else:
                 recall = look_up(index, vault_index, task, settings.floor, today)
-                why = explain_silence(recall, entry.id, index.keys_of(entry.path, entry.id), shown, settings.floor)
+                why = explain_silence(recall, entry.id, index.keys_of(entry), shown, settings.floor)
             return WhyNot(prompt, entry.id, entry.path, *why)
 
         return vault_index.read(explain)

@@ -228,7 +228,7 @@ def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors
     row_of: dict[tuple[str, int], int] = {}
     means: list[NDArray[np.float32]] = []
     for entry in entries:
-        keys = np.asarray(index.keys_of(entry.path, entry.id), np.int64)
+        keys = np.asarray(index.keys_of(entry), np.int64)
         places = np.searchsorted(table.keys, keys)
         if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
             mean = np.asarray(table.rows[places], np.float32).mean(axis=0)

@@ -298,7 +298,7 @@ class Searching:
         from memory_kb.search.why_not import Case, explain_absence
 
         ranking, today = self._vault.settings.ranking, self._vault.clock().date()
-        case = Case(index, entry, index.keys_of(entry.path, entry.id), request, ranking, today, asked.question)
+        case = Case(index, entry, index.keys_of(entry), request, ranking, today, asked.question)
         why = explain_absence(case)
         return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *asked.reasons))
 
