@@ -148,7 +148,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
         return [texts.get(path, ()) for path in paths]
 
     found = _Check(vault, index, cache.of_files(hashes, fetch)).run()
-    cache.keep_findings(state, index.generation, found)
+    cache.keep_findings(state, found)
     return found.problems
 
 

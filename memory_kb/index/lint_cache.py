@@ -30,7 +30,7 @@ _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL, generation INTEGER);
+CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS nodes (key INTEGER PRIMARY KEY, id TEXT, title TEXT, kind TEXT, scope TEXT, status TEXT,
     path TEXT, line INTEGER, degree INTEGER);
 CREATE INDEX IF NOT EXISTS nodes_id ON nodes (id);
@@ -179,7 +179,7 @@ class LintCache:
         problems, probes = json.loads(rows[0][0])
         return [Problem(*one) for one in problems], probes
 
-    def keep_findings(self, state: str, generation: int, whole: VaultFindings) -> None:
+    def keep_findings(self, state: str, whole: VaultFindings) -> None:
         """Store the findings in a state of the index."""
         found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
         degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)
@@ -189,7 +189,7 @@ class LintCache:
             ("DELETE FROM edges", None),
             ("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", nodes),
             ("INSERT INTO edges VALUES (?, ?, ?)", whole.edges),
-            ("INSERT OR REPLACE INTO whole VALUES (1, ?, ?, ?)", [(state, found, generation)]),
+            ("INSERT OR REPLACE INTO whole (id, state, found) VALUES (1, ?, ?)", [(state, found)]),
         )
 
     def read_last(self, verb: str) -> LintPass | None:
