@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import memory_kb.index.listing
     import memory_kb.index.vault_index
     import memory_kb.index.watch
+    import memory_kb.learning.agent_claims
     import memory_kb.learning.capture
     import memory_kb.learning.citations
     import memory_kb.learning.compaction
@@ -352,6 +353,9 @@ class KnowledgeBase:
     rules = _service(
         lambda self: memory_kb.learning.rules.Rules(self.vault, self.index, self.writer, self.memories, self.models)
     )
+    agent_claims = _service(
+        lambda self: memory_kb.learning.agent_claims.AgentClaims(self.vault, self.entries, self.rules, self.rule_gate)
+    )
     skills = _service(
         lambda self: memory_kb.skills.service.Skills(self.vault, self.index, self.writer, self.memories, self.searching)
     )
@@ -410,6 +414,7 @@ class KnowledgeBase:
     stats = _Verb(lambda kb: kb.listing.stats)
     status = _Verb(lambda kb: kb.listing.status)
     learn = _Verb(lambda kb: kb.entries.learn)
+    learn_claim = _Verb(lambda kb: kb.agent_claims.learn_claim)
     supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)
     rename = _Verb(lambda kb: kb.editor_actions.rename)

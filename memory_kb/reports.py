@@ -22,7 +22,8 @@ class Near(NamedTuple):
 class Learned(NamedTuple):
     """Where a learning went: a new entry, or one that was there and is stronger now.
 
-    With `is_waiting` it is not in use before a person approves it. Entries `near` to it may need a look.
+    With `is_waiting` it is not in use before a person approves it, because of what it `waits_for`, "" where that is its
+    source. Entries `near` to it may need a look.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Learned(NamedTuple):
     run: "RunReport | None" = None
     is_waiting: bool = False
     near: tuple[Near, ...] = ()
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,26 @@
-"""Judge how far to believe a learning from an agent's own model: a person's statement needs that person's words."""
+"""Store what an agent's own model states, judged before: a person's statement needs that person's words."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.errors import UsageError
+from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.user_text import own_words, sentences
+from memory_kb.reports import Learned
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
 
 if TYPE_CHECKING:
-    from memory_kb.learning.render_entry import Draft
+    from memory_kb.learning.entry_verbs import EntryVerbs
+    from memory_kb.learning.rule_gate import RuleGate
+    from memory_kb.learning.rules import Rules
+    from memory_kb.vault import Vault
 
 EXPLICIT, OBSERVED = "user_explicit", "observed"
 #: The share of a learning's words that one message of a person must hold.
@@ -85,3 +92,60 @@ def typed_lately(machine: Path) -> Iterator[str]:
                     yield own_words(event.content or "")
         except OSError:
             continue
+
+
+@dataclass(frozen=True)
+class AgentClaims:
+    """The way in for what an agent's own model states."""
+
+    _vault: Vault
+    _entries: EntryVerbs
+    _rules: Rules
+    _gate: RuleGate
+
+    def learn_claim(
+        self,
+        text: str,
+        *,
+        kind: str = "fact",
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        priority: str | None = None,
+        applies_to: Sequence[str] = (),
+        scope: str = "project",
+        job: str | None = None,
+        task: str | None = None,
+        source: str | None = None,
+    ) -> Learned:
+        """Store a learning as far as it can be trusted; a rule is held against past sessions first.
+
+        Raises:
+            UsageError: past sessions speak against the rule.
+        """
+        claim = Draft(text, kind, priority=priority, source=source)
+        trust, confidence = judge_claim(claim, scope, typed_lately(self._vault.machine)), None
+        if kind == "rule" and trust.source != EXPLICIT:
+            verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
+            if verdict.decision == "reject":
+                problem = f"the rule is not stored: {verdict.reason}"
+                raise UsageError(problem, "say when it holds and what to do, or leave it")
+            if verdict.existing:
+                same = verdict.existing
+                run = self._rules.feedback(same.id, "success", reason="An agent found nearly the same.")
+                return Learned(same.id, same.path, "reinforced", run)
+            confidence = verdict.confidence
+        learned = self._entries.learn(
+            text,
+            kind=kind,
+            title=title,
+            tags=tags,
+            priority=priority,
+            applies_to=applies_to,
+            scope=scope,
+            job=job,
+            task=task,
+            source=trust.source,
+            propose=bool(trust.waits_for),
+            confidence=confidence,
+        )
+        return learned._replace(waits_for=trust.waits_for)

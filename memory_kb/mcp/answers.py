@@ -81,7 +81,7 @@ def format_list(views: Sequence[EntryView], limit: int) -> str:
     return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines])
 
 
-def format_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> str:
+def format_learned(learned: Learned, *, what: str = "Stored") -> str:
     """Return where something went, and why a person has to approve it first."""
     place = f"{format_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
@@ -95,7 +95,7 @@ def format_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "
         or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
     )
     if learned.is_waiting:
-        why = f"With {waits_for}" if waits_for else "From an unverified source"
+        why = f"With {learned.waits_for}" if learned.waits_for else "From an unverified source"
         text += f" {why} it is not in use before a person approves it."
     return text
 

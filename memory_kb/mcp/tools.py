@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 from memory_kb.context.framing import as_block, as_line
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.agent_claims import EXPLICIT, judge_claim, typed_lately
-from memory_kb.learning.render_entry import Draft
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
-from memory_kb.reports import Learned
 from memory_kb.store.logs import RetrievalLog
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import CHARS_PER_TOKEN, count_tokens
@@ -86,8 +83,6 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> str:
 
 
 GivenArguments = Mapping[str, Any]
-#: What decides, besides text and scope, whether an agent's learning waits for a person.
-_JUDGED = ("kind", "priority", "source")
 _KINDS = ("fact", "decision", "preference", "rule", "pitfall", "architecture", "policy")
 _OUTCOMES = ("success", "failure", "mixed")
 _JOB = hidden("job task")
@@ -159,34 +154,14 @@ def tool(
 )
 def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     level, glob = split_scope(given.get("scope"))
-    words = chosen(given, "title", "priority", "source", "job", "task")
+    words = chosen(given, "title", "tags", "priority", "source", "job", "task")
     if given.get("kind"):
         word = given["kind"].strip().lower()
         words["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    claim = Draft(given["text"], **{name: words[name] for name in _JUDGED if name in words})
-    scope = level or "project"
-    trust = judge_claim(claim, scope, typed_lately(kb.vault.machine))
-    words["source"] = trust.source
-    if claim.kind == "rule" and trust.source != EXPLICIT:
-        verdict = kb.weigh_rule(claim.text, scope=scope, job=given.get("job"), task=given.get("task"))
-        if verdict.decision == "reject":
-            raise UsageError(
-                f"the rule is not stored: {verdict.reason}", "say when it holds and what to do, or leave it"
-            )
-        if verdict.existing:
-            run = kb.rules.feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
-            return answers.format_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
-        words["confidence"] = verdict.confidence
-    learned = kb.learn(
-        claim.text,
-        tags=given.get("tags", ()),
-        applies_to=applies_to,
-        scope=scope,
-        propose=bool(trust.waits_for),
-        **words,
+    return answers.format_learned(
+        kb.learn_claim(given["text"], applies_to=applies_to, scope=level or "project", **words)
     )
-    return answers.format_learned(learned, waits_for=trust.waits_for)
 
 
 @tool(
