@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, read_diary
 from memory_kb.episodes.error_pitfalls import TITLE, Pitfall, find_pitfalls, pitfall_confidence, tags_of, write_pitfall
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
+from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
 from memory_kb.learning.rule_gate import SessionCounts, judge_rule
 from memory_kb.learning.text_comparison import fingerprint, likeness, turning_words
@@ -24,9 +25,6 @@ from memory_kb.reports import RunReport
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
 from memory_kb.text import counted, jaccard, moment_text, parse_date, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import EntryVectors
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, PatternReport
 from memory_kb.episodes.diary_text import (
@@ -33,22 +33,19 @@ from memory_kb.episodes.episode import (
 from memory_kb.errors import UsageError
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
+from memory_kb.learning.rule_gate import RuleGate
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Memory
+from memory_kb.providers.models import Models
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace, TraceSession
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
+from memory_kb.store.writer import Writer
 from memory_kb.text import fits_tag, hash_of, printable, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.learning.rule_gate import RuleGate
-    from memory_kb.providers.models import Models
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
-
+from memory_kb.vault import Vault
 
 _READ = ("active", "compacted", "archived")
 

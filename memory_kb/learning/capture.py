@@ -6,22 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.markers import Statement, find_credential, find_statements
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import SessionFiles, check_id, find_id
+from memory_kb.store.writer import Writer
 from memory_kb.text import shorten
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 _TITLE = 80
 

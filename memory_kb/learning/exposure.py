@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UnknownEntry
 from memory_kb.learning.confidence import OUTCOMES
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.outcomes import is_about
+from memory_kb.model import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.session_log import SessionFiles, read_session_outcome
 from memory_kb.store.undo import undone_by
+from memory_kb.store.writer import Writer
 from memory_kb.text import count_tokens
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.model import Memory
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)

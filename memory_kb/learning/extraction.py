@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, sift
@@ -26,25 +26,23 @@ from memory_kb.learning.extraction_scopes import (
     show_sources,
 )
 from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
+from memory_kb.learning.rule_gate import RuleGate
+from memory_kb.learning.stages import Stages
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
+from memory_kb.providers.models import Models
 from memory_kb.providers.spending import Metered, SpendLog
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog
 from memory_kb.store.session_log import SessionFiles, find_id
+from memory_kb.store.writer import Writer
 from memory_kb.text import count_tokens
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.learning.rule_gate import RuleGate
-    from memory_kb.learning.stages import Stages
-    from memory_kb.providers.models import Models
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0

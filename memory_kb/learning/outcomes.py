@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.learning.confidence import add_outcome, read_evidence
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
+from memory_kb.markdown.splice import Value
 from memory_kb.model import Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
@@ -20,13 +22,8 @@ from memory_kb.store.changes import Change, Plan, plan_fields
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.markdown.splice import Value
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
-
+from memory_kb.store.writer import Writer
+from memory_kb.vault import Vault
 
 _DAY = "day:"
 #: The kinds that an outcome says something about.

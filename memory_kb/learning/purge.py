@@ -14,11 +14,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.index.indexing import drop_vectors, scrub_all
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import MACHINE, read_plain
@@ -33,9 +34,6 @@ from memory_kb.store.worktrees import find_repository
 from memory_kb.store.writer import Writer
 from memory_kb.text import decode, encode, load_json
 from memory_kb.vault import Vault
-
-if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
 
 #: What is written in place of the text; it is plain in YAML, in JSON and in Markdown.
 REPLACEMENT = "(purged)"

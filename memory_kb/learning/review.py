@@ -6,12 +6,14 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from memory_kb.errors import UsageError
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.approval import Approval
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.inversion import original_of, plan_scan
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS, SNOOZED, is_snoozed, rule_text
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import Value, find_entry
@@ -19,14 +21,9 @@ from memory_kb.model import EVERYTHING, UNVERIFIED, FilterWords, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, set_body
 from memory_kb.store.files import find_note
+from memory_kb.store.writer import Writer
 from memory_kb.text import short_id, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.memories import Memories
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
-
+from memory_kb.vault import Vault
 
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650

@@ -6,21 +6,18 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.index.session_index import SessionIndex
 from memory_kb.learning.ingest import Gate, GateVerdict, Learning
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.text_comparison import likeness
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
 from memory_kb.text import counted
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.vault import Vault
-
+from memory_kb.vault import Vault
 
 #: Sessions that accept a rule, sessions that reject one, and how alike an existing one says the same.
 ACCEPTING, REJECTING, ALIKE = 5, 3, 0.85

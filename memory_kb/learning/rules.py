@@ -14,11 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import (
     MAX_RULES,
     MAX_TOKENS,
@@ -38,17 +40,13 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import FilterWords, Memory
 from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
+from memory_kb.providers.models import Models
 from memory_kb.reports import RunReport
 from memory_kb.seal import Seal
 from memory_kb.store.changes import Change, plan_fields
+from memory_kb.store.writer import Writer
 from memory_kb.text import load_json
-
-if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.memories import Memories
-    from memory_kb.providers.models import Models
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 #: How long a command may take, in seconds.
 _SECONDS = 300

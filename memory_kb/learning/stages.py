@@ -6,20 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memory_kb.errors import UsageError
+from memory_kb.learning.memories import Memories
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import form_of
+from memory_kb.providers.models import Models
 from memory_kb.reports import RunReport, StageReport
 from memory_kb.store.changes import Plan, create_file, plan_fields, write_file
 from memory_kb.store.files import find_note
-
-if TYPE_CHECKING:
-    from memory_kb.learning.memories import Memories
-    from memory_kb.providers.models import Models
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.store.writer import Writer
+from memory_kb.vault import Vault
 
 STAGES = ("specification", "planning", "design", "implementation", "review", "maintenance")
 UNKNOWN = "unknown"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call, strip
 from memory_kb.model import Memory
+from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import has_cjk, tokens
-
-if TYPE_CHECKING:
-    from memory_kb.session_facts import Trace
-    from memory_kb.store.session_log import SessionFiles
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
 _LONG, _USED = 4, 1 / 3

@@ -7,14 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
+from memory_kb.index.vault_index import VaultIndex
+from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.learning.render_entry import without_empty
 from memory_kb.model import LIVE_STATUSES, Location, Memory, Problem, make_filters
 from memory_kb.search.candidates import Request
+from memory_kb.search.service import Searching
 from memory_kb.skills.skill import (
     Skill,
     SkillDraft,
@@ -52,14 +54,9 @@ from memory_kb.skills.skill_text import SkillText
 from memory_kb.store.changes import Change, Plan, WriteFile
 from memory_kb.store.logs import log_shown
 from memory_kb.store.safe_paths import find_target
+from memory_kb.store.writer import Writer
 from memory_kb.text import encode, first_free, hash_of
-
-if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.memories import Memories
-    from memory_kb.search.service import Searching
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 #: Candidates to search for per wanted skill, and passages per candidate: a long one may be found by several.
 _POOL, _PASSAGES = 2, 4

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.conversation import clean_for_model
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
+from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, Plan, create_file, write_file
 from memory_kb.store.events import cut
 from memory_kb.store.files import NoteText, find_note
+from memory_kb.store.writer import Writer
 from memory_kb.text import load_json, printable, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.reports import RunReport
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
 RECOMMENDATIONS = ("continue", "notify", "escalate")
