@@ -13,7 +13,7 @@ from memory_kb.learning.memories import Memories
 from memory_kb.learning.outcomes import is_about
 from memory_kb.model import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
-from memory_kb.store.session_log import SessionFiles, read_session_outcome
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.undo import undone_by
 from memory_kb.store.writer import Writer
 from memory_kb.text import count_tokens
@@ -181,7 +181,7 @@ class Exposures:
             entry_id = wanted
         files = SessionFiles(self._vault.machine)
         sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}.intersection(files.ids())
-        ends = {one: outcome for one in sessions if (outcome := read_session_outcome(files.path(one)))}
+        ends = {one: outcome for one in sessions if (outcome := files.outcome(one))}
         outcomes = list(OutcomeLog(logs).read_all())
         undone = undone_by(self._writer.journal.undoings()) if outcomes else ()
         return trace_exposure(entry_id, retrievals, outcomes, memories, ends, undone)

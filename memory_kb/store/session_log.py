@@ -38,6 +38,8 @@ END_PATIENCE = 60.0
 HOOKED = ".hooked"
 _SUFFIX = ".jsonl"
 _TAIL = 65_536
+#: The end of a session is in its last events.
+_END_TAIL = 262_144
 
 
 class LogLine(NamedTuple):
@@ -100,7 +102,17 @@ class SessionFiles:
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
         """Yield the events in the last bytes of a session, passing over lines that hold none."""
-        return _recent_events(self.path(session), size)
+        file = self.path(session)
+        lines = read_lines(file, max(0, file.stat().st_size - size))
+        return filter(None, (_parsed(line.text) for line in lines))
+
+    def outcome(self, session: str) -> str | None:
+        """Return the outcome that the end of a session names, or None where it names none or goes on."""
+        try:
+            ends = [event for event in self.recent(session, _END_TAIL) if event.event == "end"]
+        except OSError:
+            return None
+        return outcome_of(ends[-1]) if ends else None
 
     def read(
         self,
@@ -220,24 +232,6 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
                     break
             yield LogLine(offset, end, None if is_long else text)
             offset = end
-
-
-#: The end of a session is in its last events.
-_END_TAIL = 262_144
-
-
-def read_session_outcome(file: Path) -> str | None:
-    """Return the outcome that the end of a session names, or None where it names none or goes on."""
-    try:
-        ends = [event for event in _recent_events(file, _END_TAIL) if event.event == "end"]
-    except OSError:
-        return None
-    return outcome_of(ends[-1]) if ends else None
-
-
-def _recent_events(file: Path, size: int) -> Iterator[Event]:
-    lines = read_lines(file, max(0, file.stat().st_size - size))
-    return filter(None, (_parsed(line.text) for line in lines))
 
 
 def outcome_of(end: Event) -> str | None:
