@@ -222,9 +222,7 @@ def _read_file(file: Path) -> dict[str, Any]:
     try:
         return load_mapping(text)
     except InvalidBlock as exc:
-        raise InvalidSettings(
-            f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "fix the line"
-        ) from exc
+        raise InvalidSettings(f"{file}:{exc.line + 1}: the file {exc.what}", "fix the line") from exc
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ MAX_DEPTH = 50
 # What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
 _NESTING = ("[", "{", "- ", "-\t", "? ", "?\t")
 _MAX_BITS = 1_024
+#: What is wrong with YAML that is something else.
+NO_MAPPING = "is not a mapping of keys to values"
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
 _INT = regex(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
 _FLOAT = regex(
@@ -32,11 +34,11 @@ _FLOAT = regex(
 
 
 class InvalidBlock(Exception):
-    """A block that is not a usable YAML mapping; `line` counts from 0 within the block."""
+    """A block that is not a usable YAML mapping: `what` is wrong with it, as of `line`, which counts from 0."""
 
-    def __init__(self, message: str, line: int = 0) -> None:
-        super().__init__(message)
-        self.line = line
+    def __init__(self, what: str, line: int = 0) -> None:
+        super().__init__(f"the frontmatter {what}")
+        self.what, self.line = what, line
 
 
 @functools.cache
@@ -82,7 +84,7 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
         {'id': 'x', 'created_at': '2026-03-01', 'tags': ['a', '12:30']}
     """
     if len(block) > MAX_BLOCK * scale:
-        raise InvalidBlock(f"the frontmatter is longer than {MAX_BLOCK * scale:,} characters")
+        raise InvalidBlock(f"is longer than {MAX_BLOCK * scale:,} characters")
     import yaml
 
     try:
@@ -93,11 +95,11 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
     except InvalidBlock:
         raise
     except Exception as exc:  # PyYAML's constructors raise anything at all on odd explicit tags
-        raise InvalidBlock(f"the frontmatter is not valid YAML: {exc}") from exc
+        raise InvalidBlock(f"is not valid YAML: {exc}") from exc
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidBlock("the frontmatter is not a mapping of keys to values")
+        raise InvalidBlock(NO_MAPPING)
     spent = [MAX_VALUES * (1 - scale)]
     return {_plain_key(key): _plain_value(item, spent, 1) for key, item in value.items()}
 
@@ -145,7 +147,7 @@ def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
     try:
         return load_mapping(item.text, scale)
     except InvalidBlock as exc:
-        if "not a mapping" in str(exc):
+        if exc.what == NO_MAPPING:
             return None
         raise
 
@@ -153,7 +155,7 @@ def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
 def _not_yaml(exc: "yaml.YAMLError") -> InvalidBlock:
     mark = getattr(exc, "problem_mark", None)
     message = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-    return InvalidBlock(f"the frontmatter is not valid YAML: {message}", mark.line if mark else 0)
+    return InvalidBlock(f"is not valid YAML: {message}", mark.line if mark else 0)
 
 
 def _check_depth(block: str) -> None:
@@ -167,7 +169,7 @@ def _check_depth(block: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise InvalidBlock(
-                f"the frontmatter is nested deeper than {MAX_DEPTH} levels",
+                f"is nested deeper than {MAX_DEPTH} levels",
                 event.start_mark.line if event.start_mark else 0,
             )
 
@@ -185,7 +187,7 @@ def _plain_value(value: object, spent: list[int], depth: int) -> Any:
     """Copy a YAML value into what JSON can hold, stopping at a bomb; `spent` counts the values of the whole walk."""
     spent[0] += 1
     if spent[0] > MAX_VALUES or depth > MAX_DEPTH:
-        raise InvalidBlock(f"the frontmatter expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+        raise InvalidBlock(f"expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
     if isinstance(value, str):
         return as_read(value)
     if isinstance(value, int) and not isinstance(value, bool):

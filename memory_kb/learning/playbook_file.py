@@ -83,8 +83,8 @@ def cut_items(text: str, path: str, names: tuple[str, ...], what: str, *, is_key
     try:
         items = cut_list(text.lstrip("\ufeff"), names, is_keyed=is_keyed)
     except InvalidBlock as exc:
-        message = str(exc).replace("the frontmatter", "the file")
-        raise UnreadableInput(f"{path}:{exc.line + 1}: {message}", "fix the line and import it again") from exc
+        said = f"{path}:{exc.line + 1}: the file {exc.what}"
+        raise UnreadableInput(said, "fix the line and import it again") from exc
     if items is None:
         raise UnreadableInput(f"{path}:1: there is no list of {what} in it", f"write one under `{names[0]}:`")
     return items
@@ -103,7 +103,7 @@ def read_items(
         try:
             made, message = make(load_item(item, scale) or {}, item), wrong
         except InvalidBlock as exc:
-            made, message = None, f"cannot be read: {str(exc).replace('the frontmatter', 'this')}"
+            made, message = None, f"cannot be read: this {exc.what}"
         if made is None:
             problems.append(Problem(path, item.line, message))
         else:

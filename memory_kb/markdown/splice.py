@@ -53,7 +53,7 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     try:
         root = yaml.compose(block, yaml_loader())
     except yaml.YAMLError as exc:
-        raise InvalidBlock(str(exc)) from exc
+        raise InvalidBlock(f"is not valid YAML: {exc}") from exc
     if root is None:
         return block + f"{key}:{_emit_below(value, '', newline_of(block))}{newline_of(block)}"
     if not isinstance(root, yaml.MappingNode):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.model import Problem
 from memory_kb.text import as_text, read_words
-from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, YamlItem, cut_list, load_mapping
+from memory_kb.yaml_loader import MAX_BLOCK, NO_MAPPING, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: Hits that count unless a query says otherwise.
 K = 10
@@ -74,12 +74,8 @@ def parse_queries(text: str, path: str) -> Queries:
         if items is None and load_mapping(text, _SCALE).get("queries") is not None:
             problems.append(Problem(path, 1, "is no list of queries; each begins with `- question:`"))
     except InvalidBlock as exc:
-        message = (
-            str(exc)
-            .replace("the frontmatter", "the file")
-            .replace("not a mapping of keys to values", "no list of queries")
-        )
-        return Queries((), (Problem(path, exc.line + 1, f"{message}; no query of it is asked"),))
+        wrong = "is no list of queries" if exc.what == NO_MAPPING else exc.what
+        return Queries((), (Problem(path, exc.line + 1, f"the file {wrong}; no query of it is asked"),))
     for item in (items or ())[:_MOST_QUERIES]:
         found = _read_query(item, path, problems)
         queries += [found] if found else []
