@@ -90,129 +90,117 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
 
 def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
     """Yield the frontmatter blocks of a text in order. Complaints are added to `problems`."""
-    position = 0
-    head = _HEAD.match(text)
-    if head:
-        block = _read_block(text, Span(text.index("-"), head.end()), path, problems, _LineCounter(text), is_head=True)
-        position = max(block.span.end, head.end()) if block else head.end()
-        if block:
-            yield block
-    if text.find("\n---", max(0, position - 1)) < 0:
-        return
-    fences: _Fences | None = None
-    hidden: Span | None = None
-    lines = _LineCounter(text)
-    end = position
-    # One character back: the line end of a closing `---` may be the first half of a blank line.
-    opening = _OPENING.search(text, max(0, position - 1))
-    while opening:
-        fences = fences or _Fences(text, position)
-        start = text.rindex("---", 0, opening.end())
-        found = None
-        if fences.contain(start):
-            if hidden is None or hidden.start < fences.opened_at:
+    return _BlockFinder(text, path, problems).find()
+
+
+class _BlockFinder:
+    """Finds the blocks of one text, from its beginning to its end."""
+
+    def __init__(self, text: str, path: str, problems: list[Problem]) -> None:
+        self._text, self._path, self._problems = text, path, problems
+        self.lines = _LineCounter(text)
+
+    def _complain(self, line: int, message: str) -> None:
+        self._problems.append(Problem(self._path, line, message))
+
+    def find(self) -> Iterator[Block]:
+        text, position = self._text, 0
+        head = _HEAD.match(text)
+        if head:
+            block = self.read(Span(text.index("-"), head.end()), is_head=True)
+            position = max(block.span.end, head.end()) if block else head.end()
+            if block:
+                yield block
+        if text.find("\n---", max(0, position - 1)) < 0:
+            return
+        fences, hidden, end = _Fences(text, position), None, position
+        # One character back: the line end of a closing `---` may be the first half of a blank line.
+        opening = _OPENING.search(text, max(0, position - 1))
+        while opening:
+            start = text.rindex("---", 0, opening.end())
+            found = None
+            if not fences.contain(start):
+                found = self.read(Span(start, opening.end()))
+            elif hidden is None or hidden.start < fences.opened_at:
                 hidden = Span(start, opening.end())
-        else:
-            found = _read_block(text, Span(start, opening.end()), path, problems, lines, is_head=False)
-        if found:
-            yield found
-            fences.restart(found.span.end)
-            problems.extend(_unseparated(text, Span(end, start), path))
-            end = found.span.end
-        opening = _OPENING.search(text, max(found.span.end if found else 0, opening.end()) - 1)
-    problems.extend(_unseparated(text, Span(end, len(text)), path))
-    if fences and hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
-        problems.extend(_swallowed(text, hidden, fences.opened_at, path))
+            if found:
+                yield found
+                fences.restart(found.span.end)
+                self._find_unseparated(Span(end, start))
+                end = found.span.end
+            opening = _OPENING.search(text, max(found.span.end if found else 0, opening.end()) - 1)
+        self._find_unseparated(Span(end, len(text)))
+        if hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
+            self._check_swallowed(hidden, fences.opened_at)
 
+    def _find_unseparated(self, body: Span) -> None:
+        """Complain about what would be an entry if there were a blank line before it."""
+        text, quiet, fences = self._text, _BlockFinder(self._text, self._path, []), None
+        place = body.start
+        while rule := _RULE.search(text, place, body.end):
+            place = rule.end() - 1
+            above = text[text.rfind("\n", 0, rule.start() - 1) + 1 : rule.start()]
+            closing = _CLOSING.search(text, rule.end(), body.end) if above.strip() else None
+            if closing is None or not _ENTRY_KEY.search(text, rule.end(), closing.start()):
+                continue
+            fences = fences or _Fences(text, body.start)
+            block = None if fences.contain(rule.start()) else quiet.read(Span(*rule.span()))
+            if block and block.fault is None:
+                message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
+                self._complain(quiet.lines.line_at(rule.start()), message)
+                place = block.span.end - 1
 
-def _unseparated(text: str, body: Span, path: str) -> Iterator[Problem]:
-    """Yield a problem for what would be an entry if there were a blank line before it."""
-    fences = lines = None
-    place = body.start
-    while rule := _RULE.search(text, place, body.end):
-        place = rule.end() - 1
-        above = text[text.rfind("\n", 0, rule.start() - 1) + 1 : rule.start()]
-        closing = _CLOSING.search(text, rule.end(), body.end) if above.strip() else None
-        if closing is None or not _ENTRY_KEY.search(text, rule.end(), closing.start()):
-            continue
-        fences, lines = fences or _Fences(text, body.start), lines or _LineCounter(text)
-        block = (
-            None
-            if fences.contain(rule.start())
-            else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
+    def _check_swallowed(self, hidden: Span, fence: int) -> None:
+        """Complain about a fence that runs to the end of the file over what would be an entry."""
+        if _BlockFinder(self._text, self._path, []).read(hidden):
+            lines = _LineCounter(self._text)
+            line, first = lines.line_at(fence), lines.line_at(hidden.start)
+            message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
+            self._complain(line, message)
+
+    def read(self, opening: Span, *, is_head: bool = False) -> Block | None:
+        """Return the block that a `---` line opens, or None if it is text."""
+        text, closing = self._text, _CLOSING.search(self._text, opening.end)
+        yaml = Span(opening.end, closing.start() if closing else len(text))
+        names_entry = closing and _ENTRY_WORD.search(text, yaml.start, min(yaml.end, yaml.start + MAX_BROKEN))
+        if not is_head and not names_entry:
+            return None
+        if closing is None:
+            return self._read_unclosed(opening)
+        inner = text[slice(*yaml)]
+        try:
+            metadata = load_mapping(inner)
+        except InvalidBlock as exc:
+            return self._read_broken(opening, inner, exc, is_head=is_head)
+        is_text = not is_head or (inner.lstrip().startswith("#") and not metadata)
+        if is_text and not metadata.keys() & {"id", "kind", "type"}:
+            return None
+        return Block(Span(opening.start, closing.end()), yaml, metadata)
+
+    def _read_unclosed(self, opening: Span) -> Block | None:
+        """Return what is behind the first `---` line of a file without another one, where it names an entry's fields."""
+        block = self._text[opening.end : opening.end + MAX_BROKEN]
+        if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", block[:200]):
+            return None
+        line = self.lines.line_at(opening.start)
+        self._complain(line, "the frontmatter opened here is never closed with a `---` line; read as plain text")
+        end = _BLANK_LINE.search(block)
+        block = block[: end.start()] if end else block
+        kept = _read_kept(block)
+        return _text_block(opening.start, kept, line) if kept or _ENTRY_KEY.search(block) else None
+
+    def _read_broken(self, opening: Span, inner: str, why: InvalidBlock, *, is_head: bool) -> Block | None:
+        """Return an empty block for frontmatter that is no YAML mapping, or None if it is text between rules."""
+        kept = _read_kept(inner)
+        begins = _FIRST_KEY.match(inner) is not None
+        names_entry = _ENTRY_KEY.search(inner) is not None
+        fault = self.lines.line_at(opening.start) + 1 + min(why.line, inner.rstrip().count("\n"))
+        is_meant = (
+            begins or kept if is_head else begins and names_entry and (kept or not _BLANK_LINE.search(inner.strip()))
         )
-        if block and block.fault is None:
-            message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
-            yield Problem(path, lines.line_at(rule.start()), message)
-            place = block.span.end - 1
-
-
-def _swallowed(text: str, hidden: Span, fence: int, path: str) -> Iterator[Problem]:
-    """Yield a problem for a fence that runs to the end of the file over what would be an entry."""
-    if _read_block(text, hidden, path, [], _LineCounter(text), is_head=False):
-        lines = _LineCounter(text)
-        line, first = lines.line_at(fence), lines.line_at(hidden.start)
-        message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
-        yield Problem(path, line, message)
-
-
-def _read_block(
-    text: str, opening: Span, path: str, problems: list[Problem], lines: "_LineCounter", *, is_head: bool
-) -> Block | None:
-    closing = _CLOSING.search(text, opening.end)
-    inner = Span(opening.end, closing.start() if closing else len(text))
-    if not is_head and not (
-        closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BROKEN))
-    ):
-        return None
-    if closing is None:
-        return _read_unclosed(text, opening, path, problems, lines)
-    try:
-        metadata = load_mapping(text[inner.start : inner.end])
-    except InvalidBlock as exc:
-        return _read_broken(
-            text,
-            Block(Span(opening.start, closing.end()), inner, {}),
-            path,
-            problems,
-            lines.line_at(opening.start),
-            exc,
-            is_head=is_head,
-        )
-    if not metadata.keys() & {"id", "kind", "type"} and (
-        not is_head or (text[inner.start : inner.end].lstrip().startswith("#") and not metadata)
-    ):
-        return None
-    return Block(Span(opening.start, closing.end()), inner, metadata)
-
-
-def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem], lines: "_LineCounter") -> Block | None:
-    """Return what is behind the first `---` line of a file without another one, where it names an entry's fields."""
-    if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
-        return None
-    line = lines.line_at(opening.start)
-    message = "the frontmatter opened here is never closed with a `---` line; read as plain text"
-    problems.append(Problem(path, line, message))
-    block = text[opening.end : opening.end + MAX_BROKEN]
-    end = _BLANK_LINE.search(block)
-    block = block[: end.start()] if end else block
-    kept = _read_kept(block)
-    return _text_block(opening.start, kept, line) if kept or _ENTRY_KEY.search(block) else None
-
-
-def _read_broken(
-    text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool
-) -> Block | None:
-    """Return an empty block for frontmatter that is no YAML mapping, or None if it is text between rules."""
-    inner = text[block.yaml.start : block.yaml.end]
-    kept = _read_kept(inner)
-    begins = _FIRST_KEY.match(inner) is not None
-    names_entry = _ENTRY_KEY.search(inner) is not None
-    fault = line + 1 + min(why.line, inner.rstrip().count("\n"))
-    is_meant = begins or kept if is_head else begins and names_entry and (kept or not _BLANK_LINE.search(inner.strip()))
-    if is_meant or names_entry:
-        problems.append(Problem(path, fault, f"{why}; read as plain text"))
-    return _text_block(block.span.start, kept, fault) if is_meant else None
+        if is_meant or names_entry:
+            self._complain(fault, f"{why}; read as plain text")
+        return _text_block(opening.start, kept, fault) if is_meant else None
 
 
 def _read_kept(block: str) -> dict[str, str]:
