@@ -10,10 +10,10 @@ from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.similarity import connected_groups
 from memory_kb.store.files import FileEdit, read_if_there
-from memory_kb.store.journal import FileRecord, Journal, Run
+from memory_kb.store.journal import FileRecord, Run
 from memory_kb.store.render_changes import Composition, Decision, Files, diff
 from memory_kb.store.safe_paths import find_target
-from memory_kb.store.writer import Resolve, Writer, invert, make_run, replay, scopes_of
+from memory_kb.store.writer import Writer, invert, make_run, replay, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
@@ -97,56 +97,11 @@ def _summary(run: Run) -> str:
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def plan_undo(run: Run, journal: Journal, resolve: Resolve, held: Files = MappingProxyType({})) -> Composition:
-    """Plan to bring the files of a run back to what they were before it.
-
-    A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
-    `held`: they count as these bytes.
-    """
-    files = {file.path: file for file in run.written}
-    edits: list[FileEdit] = []
-    conflicts: list[Conflict] = []
-    for unit in _units(run):
-        planned, reasons = _plan_unit([files[path] for path in files if path in unit], run, journal, resolve, held)
-        edits += planned
-        conflicts += reasons
-    written = {edit.path for edit in edits}
-    decisions = [
-        _inverse(journal.unpack(one), written) for one in reversed(run.made) if one.path in written or one.to in written
-    ]
-    return Composition(tuple(decisions), tuple(edits), tuple(conflicts))
-
-
 def _units(run: Run) -> list[set[str]]:
     """Return the files of a run in the groups that text was moved within."""
     moves = [(one.path, one.to) for one in run.made if one.to]
     units = connected_groups([*((file.path,) for file in run.written), *moves])
     return list({id(unit): unit for unit in units.values()}.values())
-
-
-def _plan_unit(
-    files: Sequence[FileRecord],
-    run: Run,
-    journal: Journal,
-    resolve: Resolve,
-    held: Files,
-) -> tuple[list[FileEdit], list[Conflict]]:
-    edits: list[FileEdit] = []
-    reason = f"reverts {run.verb} {run.id}"
-    for file in files:
-        try:
-            place = resolve(file.path)
-            data = held[file.path] if file.path in held else read_if_there(file.path, place)
-            found = data if data is None else hash_of(data)
-            if found == file.before:
-                continue
-            if found != file.after:
-                message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
-                return [], [Conflict(one.path, None, reason, message) for one in files]
-            edits.append(replay(file, run, journal, place, data, is_forward=False))
-        except UnreadableInput as exc:
-            return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
-    return edits, []
 
 
 def _inverse(decision: Decision, written: set[str]) -> Decision:
@@ -185,7 +140,7 @@ class Undo:
             if chosen is None:
                 return RunReport(None, "undo")
             with self._writer.lock(*scopes_of(file.path for file in chosen.written)):
-                plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
+                plan = self._plan(chosen)
                 made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.files, undoes=chosen.id)
                 index_notices = self._writer.write(made, plan.files)
         changes = tuple(map(_view, plan.files))
@@ -216,16 +171,50 @@ class Undo:
             return (self._preview(chosen),) if chosen else ()
         return tuple(self.undo(run.id) for run in chosen)
 
-    def _resolver(self, run: Run) -> Resolve:
-        """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
-        return self._writer.writable if run.is_ours else lambda path: find_target(self._vault, path)
+    def _plan(self, run: Run, held: Files = MappingProxyType({})) -> Composition:
+        """Plan to bring the files of a run back to what they were before it.
+
+        A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
+        `held`: they count as these bytes.
+        """
+        edits: list[FileEdit] = []
+        conflicts: list[Conflict] = []
+        for unit in _units(run):
+            planned, reasons = self._plan_unit([file for file in run.written if file.path in unit], run, held)
+            edits += planned
+            conflicts += reasons
+        written = {edit.path for edit in edits}
+        undone = (one for one in reversed(run.made) if one.path in written or one.to in written)
+        decisions = [_inverse(self._writer.journal.unpack(one), written) for one in undone]
+        return Composition(tuple(decisions), tuple(edits), tuple(conflicts))
+
+    def _plan_unit(
+        self, files: Sequence[FileRecord], run: Run, held: Files
+    ) -> tuple[Sequence[FileEdit], Sequence[Conflict]]:
+        edits: list[FileEdit] = []
+        reason = f"reverts {run.verb} {run.id}"
+        for file in files:
+            try:
+                # What was not written by this machine reaches notes alone.
+                place = self._writer.writable(file.path) if run.is_ours else find_target(self._vault, file.path)
+                data = held[file.path] if file.path in held else read_if_there(file.path, place)
+                found = data if data is None else hash_of(data)
+                if found == file.before:
+                    continue
+                if found != file.after:
+                    message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
+                    return (), [Conflict(one.path, None, reason, message) for one in files]
+                edits.append(replay(file, run, self._writer.journal, place, data, is_forward=False))
+            except UnreadableInput as exc:
+                return (), [Conflict(one.path, None, reason, str(exc)) for one in files]
+        return edits, ()
 
     def _preview(self, chosen: Sequence[Run]) -> RunReport:
         """Return one report of what undoing some runs, one after the other, would change."""
         conflicts = list[Conflict]()
         before, after = dict[str, bytes | None](), dict[str, bytes | None]()
         for run in chosen:
-            plan = plan_undo(run, self._writer.journal, self._resolver(run), after)
+            plan = self._plan(run, after)
             conflicts += plan.conflicts
             for edit in plan.files:
                 before.setdefault(edit.path, edit.before)
