@@ -23,6 +23,7 @@ from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.model import Problem, SyncReport
 from memory_kb.plainfiles import MACHINE, make_folder
 from memory_kb.reports import WatchReport
+from memory_kb.seal import load_seal_key
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
@@ -109,7 +110,7 @@ class Watching:
             if not memory_folder.is_dir():
                 raise VaultNotFound(f"{memory_folder} is gone")
             # It may be all that makes this a vault.
-            prepare_machine(memory_folder / MACHINE, os.environ, [memory_folder])
+            prepare_machine(memory_folder / MACHINE, load_seal_key(os.environ, [memory_folder]))
         return self._reopen()
 
 

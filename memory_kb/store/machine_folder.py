@@ -6,7 +6,7 @@ import itertools
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,15 +34,11 @@ class MachineFolder(NamedTuple):
     notices: tuple[str, ...] = ()
 
 
-def prepare_machine(
-    folder: Path, environ: Mapping[str, str], outside: Iterable[Path] = (), *, is_shipped: bool = True
-) -> MachineFolder:
+def prepare_machine(folder: Path, key: SealKey, *, is_shipped: bool = True) -> MachineFolder:
     """Make a machine folder that git ignores, or check the one that is there.
 
-    The user's key is not kept in a folder of `outside`; `is_shipped` says that what was not made here may
-    have come with the notes.
+    `is_shipped` says that what was not made here may have come with the notes.
     """
-    key = load_seal_key(environ, tuple(outside))
     if not os.path.lexists(folder):
         make_folder(folder)
     seal, is_current = key.verify(folder)
@@ -169,17 +165,17 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
     `index.path`, a folder for the machine folders of all vaults. Where nothing at all can be
     written, a temporary folder makes one command work.
     """
-    wanted, outside = vault.machine, tuple(_keep_out(vault))
+    wanted, key = vault.machine, load_seal_key(environ, tuple(_keep_out(vault)))
     if configured:
         folder = Path(configured).expanduser() / _name_of(wanted)
         try:
-            return prepare_machine(folder, environ, outside, is_shipped=False)
+            return prepare_machine(folder, key, is_shipped=False)
         except OSError as exc:
             reason = f"no folder for the index: {folder} cannot be made ({exc.strerror})"
             raise VaultNotFound(reason, "set index.path in your own configuration") from exc
     try:
         is_new = not wanted.exists()
-        machine = prepare_machine(wanted, environ, outside)
+        machine = prepare_machine(wanted, key)
         if is_new and vault.memory is None:
             write_plain(wanted / PLAIN_MARK, _PLAIN_TEXT, 0o644)
         return machine
@@ -187,18 +183,16 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         if not wanted.parent.is_dir():
             raise VaultNotFound(f"the vault's folder {wanted.parent} is gone") from exc
     try:
-        return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), environ, outside)
+        return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), key)
     except (OSError, RuntimeError):
         import tempfile
 
-        return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside)
+        return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), key)
 
 
-def _prepare_elsewhere(
-    wanted: Path, folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]
-) -> MachineFolder:
-    _take_index(wanted, folder, load_seal_key(environ, outside))
-    return prepare_machine(folder, environ, outside, is_shipped=False)
+def _prepare_elsewhere(wanted: Path, folder: Path, key: SealKey) -> MachineFolder:
+    _take_index(wanted, folder, key)
+    return prepare_machine(folder, key, is_shipped=False)
 
 
 def _take_index(machine: Path, cache: Path, key: SealKey) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
 from memory_kb.plainfiles import MACHINE
+from memory_kb.seal import load_seal_key
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.vault import is_memory_folder, vaults_around
 
@@ -53,7 +54,7 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
                 created.append(memory / name)
         if not (memory / MACHINE).exists():
             created.append(memory / MACHINE)
-        prepare_machine(memory / MACHINE, environ, [memory])
+        prepare_machine(memory / MACHINE, load_seal_key(environ, [memory]))
     except OSError as exc:
         blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
         reason = f"{blocked} is a file" if blocked else exc.strerror

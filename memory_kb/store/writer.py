@@ -17,6 +17,7 @@ from memory_kb.markdown.splice import Splice
 from memory_kb.model import Problem
 from memory_kb.plainfiles import MACHINE
 from memory_kb.reports import ChangeView, RunReport
+from memory_kb.seal import load_seal_key
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.files import (
     FileEdit,
@@ -106,7 +107,7 @@ class Writer:
     def prepare_home(self) -> Path:
         """Return the machine folder of the home, made and checked."""
         self._vault.home.mkdir(parents=True, exist_ok=True)
-        prepared = prepare_machine(self._vault.home / MACHINE, self._vault.environ, [self._vault.home])
+        prepared = prepare_machine(self._vault.home / MACHINE, load_seal_key(self._vault.environ, [self._vault.home]))
         self._notices += prepared.notices
         return prepared.folder
 
