@@ -335,6 +335,15 @@ class Hooks:
         files = ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS)
         return assess(memory, files, self._vault.today())
 
+    def shown_now(self) -> frozenset[str]:
+        """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""
+        try:
+            going_on = os.listdir(self._open_mark(""))
+        except OSError:
+            going_on = []
+        named = self._vault.environ.get("CLAUDE_CODE_SESSION_ID")
+        return self._shown_in(named or (going_on[0] if len(going_on) == 1 else None))
+
     def _shown_in(self, session: str | None) -> frozenset[str]:
         return RetrievalLog(self._vault.machine / "log").shown_in(session) if session else frozenset()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +11,6 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
-from memory_kb.store.logs import RetrievalLog
-from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import CHARS_PER_TOKEN, count_tokens
 
 #: Hits and characters of a recall that names neither.
@@ -229,7 +226,7 @@ def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     agent = given.get("agent") or caller.agent
     words = chosen(given, "labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
-    shown = _shown_by_hooks(kb)
+    shown = kb.hooks.shown_now()
     context = kb.context(task, agent=agent, without=shown, **words)
     if not context.text:
         more = " besides what this session was shown already" if shown else ""
@@ -239,18 +236,6 @@ def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     return (
         f"{body}\n\nIds of the guidelines and patterns, in order: {', '.join(rules)}.\n{end}" if rules else context.text
     )
-
-
-def _shown_by_hooks(kb: KnowledgeBase) -> frozenset[str]:
-    """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""
-    log, folder = RetrievalLog(kb.vault.machine / "log"), SessionFiles(kb.vault.machine).folder / HOOKED
-    try:
-        going_on = os.listdir(folder)
-    except OSError:
-        going_on = []
-    named = kb.vault.environ.get("CLAUDE_CODE_SESSION_ID")
-    session = named or (going_on[0] if len(going_on) == 1 else None)
-    return log.shown_in(session) if session else frozenset()
 
 
 @tool(
