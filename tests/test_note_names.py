@@ -77,6 +77,13 @@ def test_a_heading_below_comments_and_badges_is_the_title(
     assert note.read_text() == f"{before}{renamed}\n\nStarted before the rest.\n"
 
 
+def test_a_new_title_is_in_the_heading_and_in_the_links_to_it_in_its_own_note(run: Run, notes: Path) -> None:
+    note = notes / "Sidecars.md"
+    note.write_text("<!-- Sidecars -->\n# Sidecars\n\nSee [[#Sidecars]].\n")
+    assert run("--vault", notes, "rename", "Sidecars.md", "Helpers", "--title").returncode == 0
+    assert note.read_text() == "<!-- Sidecars -->\n# Helpers\n\nSee [[#Helpers]].\n"
+
+
 def test_a_new_file_name_takes_links_by_the_file_along_and_leaves_the_title(run: Run, notes: Path) -> None:
     assert run("--vault", notes, "rename", "sub/Tea.md", "Chai", "--file").returncode == 0
     assert read(notes, "sub/Chai.md") == FILES["sub/Tea.md"]

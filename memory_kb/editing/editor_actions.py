@@ -20,9 +20,10 @@ from memory_kb.editing.renaming import (
     plan_moving,
     plan_renaming,
     shown_title,
+    title_heading,
     way_of,
 )
-from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
@@ -230,11 +231,12 @@ class EditorActions:
         kept = catalog.kept_names(path, entry_id, way)
         renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: target.casefold() in kept)
         if way == "heading":
-            heading = heading_at(note.text, note.text.count("\n", 0, note.text.find(old, entry.body.start)))
-            if heading:
-                words = heading.words.replace(old, name)
-                title = HeadingRenaming(path, note.text, heading, words, catalog.resolve_file)
-                renaming = renaming._replace(change_anchors=title.rewrite_links)
+            heading = title_heading(note.text, entry)
+            day, found, rest = heading.words.rpartition(old)
+            if not found:
+                raise CannotSplice(f"the heading of {entry_id} in {path} cannot be found")
+            title = HeadingRenaming(path, note.text, heading, f"{day}{name}{rest}", catalog.resolve_file)
+            renaming = renaming._replace(change_heading=title.rewrite)
         return plan_renaming(renaming, self._notes([path, *self._linking(catalog, renaming), *drafts], drafts))
 
     def _notes(self, paths: Iterable[str], drafts: Drafts) -> list[NoteText]:

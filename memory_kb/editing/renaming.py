@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.errors import UsageError
 from memory_kb.markdown.document import find_opening, first_heading
 from memory_kb.markdown.links import (
     TextLink,
@@ -51,7 +51,7 @@ class Renaming(NamedTuple):
         way: what the name is: `id`, `title`, `heading` for the title that its first heading gives, or `alias`.
         leads_to: returns whether a target that is called like the old name leads to this entry from a file.
         stays: returns whether a target leads to it by another name too when it is renamed.
-        change_anchors: returns the text of a file with the heading exchanged that links name beside their target.
+        change_heading: returns the text of a file with the heading exchanged that is the title, and in links to it.
     """
 
     path: str
@@ -61,7 +61,7 @@ class Renaming(NamedTuple):
     new: str
     leads_to: Callable[[str, str], bool]
     stays: Callable[[str], bool] = lambda _: False
-    change_anchors: Callable[[str, str], str] = lambda text, _: text
+    change_heading: Callable[[str, str], str] = lambda text, _: text
 
 
 def check_name(name: str, way: str) -> str:
@@ -127,7 +127,7 @@ def plan_rewrite(
 
 def _rename_in(note: NoteText, renaming: Renaming) -> str:
     """Return a file's text with the name exchanged, in the entry itself and in links to it."""
-    text, pieces, last = renaming.change_anchors(note.text, note.path), list[str](), 0
+    text, pieces, last = renaming.change_heading(note.text, note.path), list[str](), 0
     for entry in read_entries(text, note.path):
         pieces += [text[last : entry.span.start], _rename_entry(text, entry, note.path, renaming)]
         last = entry.span.end
@@ -151,8 +151,6 @@ def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str
         if is_own or rewrite_targets(body, new_link) != body:
             refuse_broken(entry, path)
         return text[start:end]
-    if is_own and renaming.way == "heading":
-        body = _rename_heading(body, renaming)
     if entry.has_frontmatter:
         block = yaml_span(text, entry)
         fields = text[block.start : block.end]
@@ -162,14 +160,6 @@ def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str
         fields = rename_links(fields, entry, new_target if renaming.way == "id" else new_link)
         head = text[start : block.start] + fields + text[block.end : begin]
     return head + rewrite_targets(body, new_link) + text[over:end]
-
-
-def _rename_heading(body: str, renaming: Renaming) -> str:
-    start = find_opening(body)
-    at = body.find(renaming.old, start)
-    if at < 0 or "\n" in body[start:at]:
-        raise CannotSplice(f"the heading of {renaming.entry_id} in {renaming.path} cannot be found")
-    return body[:at] + renaming.new + body[at + len(renaming.old) :]
 
 
 def _new_values(entry: Entry, renaming: Renaming, *, is_own: bool) -> Mapping[str, Value]:
@@ -252,8 +242,11 @@ class HeadingRenaming(NamedTuple):
     new: str
     resolve: Callable[[str, str], str | None]
 
-    def rewrite_links(self, text: str, source: str) -> str:
-        """Return the text of a file in which the links that name the heading say the new words."""
+    def rewrite(self, text: str, source: str) -> str:
+        """Return the text of a file with the new words, in the heading itself and in the links that name it."""
+        if source == self.path:
+            start, end = heading_words_span(text, self.heading.span)
+            text = text[:start] + self.new + text[end:]
         return rewrite_anchors(text, lambda link: self._new_anchor(link, source))
 
     def _new_anchor(self, link: TextLink, source: str) -> str | None:
@@ -268,6 +261,19 @@ class HeadingRenaming(NamedTuple):
                 parts[number] = heading_address(self.new) if is_address else self.new
                 return "#".join(parts)
         return None
+
+
+def title_heading(text: str, entry: Entry) -> Heading:
+    """Return the heading that opens an entry, as it is written.
+
+    Example:
+        >>> note = "<!-- Tea -->\\n# [2026-01-02] Tea #\\n"
+        >>> title_heading(note, read_entries(note, "a.md")[0]).words
+        '[2026-01-02] Tea'
+    """
+    start = entry.body.start + find_opening(text[entry.body.start : entry.body.end])
+    place = Span(start, start + len(text[start:].partition("\n")[0].rstrip()))
+    return Heading(1, text[slice(*heading_words_span(text, place))], place)
 
 
 def heading_at(text: str, line: int) -> Heading | None:
@@ -289,16 +295,8 @@ def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) 
     wanted = normal_heading(renaming.new)
     if any(normal_heading(one.words) == wanted and one != renaming.heading for one in find_headings(renaming.text)):
         raise UsageError(f"{renaming.path} has a heading {renaming.new!r} already", "choose another name")
-
-    def rewrite(note: NoteText) -> str:
-        text = note.text
-        if note.path == renaming.path:
-            start, end = heading_words_span(text, renaming.heading.span)
-            text = text[:start] + renaming.new + text[end:]
-        return renaming.rewrite_links(text, note.path)
-
     reason = f"Renamed from {renaming.heading.words} to {renaming.new}."
-    return plan_rewrite(notes, rewrite, reason, f"rename {renaming.path}")
+    return plan_rewrite(notes, lambda note: renaming.rewrite(note.text, note.path), reason, f"rename {renaming.path}")
 
 
 #: Of links to files beside a note that are no notes, such as pictures: `](../img/a.png` and `](<../img/my tea.png>`.
