@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from _thread import allocate_lock
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -50,9 +49,7 @@ class SqliteWriter:
         self._chars = 0
         self._changes = 0
         self._last = 0
-        self._running: threading.Event | None = None
-        #: Held while a statement of a batch runs: whoever rolls back waits for one, and no other comes behind that.
-        self._turn = allocate_lock()
+        self._running: threading.Thread | None = None
         self._is_abandoned = False
         self._failure: BaseException | None = None
 
@@ -160,29 +157,26 @@ class SqliteWriter:
         if is_large:
             import threading
 
-            self._running = threading.Event()
-            threading.Thread(target=self._write_in_background, args=(rows, self._running), daemon=True).start()
+            self._running = threading.Thread(target=self._write_in_background, args=(rows,), daemon=True)
+            self._running.start()
         elif rows:
             self._write(rows)
 
-    def _write_in_background(self, rows: Sequence[tuple[object, ...]], done: threading.Event) -> None:
+    def _write_in_background(self, rows: Sequence[tuple[object, ...]]) -> None:
         try:
             self._write(rows)
         except Exception as exc:  # noqa: BLE001 - raised again by _join, in the caller's thread
             self._failure = exc
-        finally:
-            done.set()
 
     def _write(self, rows: Sequence[tuple[object, ...]]) -> None:
         for statement, values in _statements(rows, self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)):
-            with self._turn:
-                if self._is_abandoned:  # after the rollback it would be outside of the transaction, and stay
-                    return
-                self._connection.execute(statement, values)
+            if self._is_abandoned:
+                return
+            self._connection.execute(statement, values)
 
     def _join(self) -> None:
         if self._running:
-            self._running.wait()
+            self._running.join()
             self._running = None
         if self._failure:
             failure, self._failure = self._failure, None
@@ -197,12 +191,13 @@ class SqliteWriter:
         self._connection.execute("COMMIT")
 
     def _abandon(self) -> None:
-        # A statement in work takes a tenth of a second. Interrupting it would also interrupt the
-        # rollback, as long as any other statement of the connection is open.
+        # A batch in work ends with its statement, which takes a tenth of a second: after the rollback, another one would
+        # be outside of the transaction, and stay. To interrupt it would also interrupt the rollback.
         self._is_abandoned = True
-        with self._turn:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        if self._running and self._running.is_alive():
+            self._running.join()
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
 
 def _statements(rows: Sequence[tuple[object, ...]], most_values: int) -> Iterator[tuple[str, tuple[object, ...]]]:
