@@ -167,28 +167,12 @@ def real_differences(
 _BATCH_SECONDS, _MOST_BATCH_SECONDS = 1.0, 4.0
 
 
-def sync(
-    vault: Vault,
-    index: SqliteIndex,
-    regions: Regions = None,
-    *,
-    rebuild: bool = False,
-    progress: Progress | None = None,
-) -> SyncReport:
-    """Update the index from the files, in one transaction, and return what changed.
+class SyncRun:
+    """One comparison of files and index, under the index lock: its counters, and the transactions that it writes in.
 
-    Readers see it whole or not at all. Only a first index is committed in batches, so that one
-    that is interrupted goes on where it was. Call it under the index lock. Files that cannot be
-    read are problems and are left out. With `regions`, only these are compared; a rebuild looks everywhere.
-
-    Raises:
-        VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
+    Readers see a run whole or not at all. Only a first index is committed in batches, so that one that is interrupted
+    goes on where it was. Files that cannot be read are problems and are left out.
     """
-    return _SyncRun(vault, index, regions, progress).run(rebuild=rebuild)
-
-
-class _SyncRun:
-    """One comparison of disk and index: its counters, and the transactions that it writes in."""
 
     def __init__(self, vault: Vault, index: SqliteIndex, regions: Regions, progress: Progress | None) -> None:
         self._vault, self._index, self._regions = vault, index, regions
@@ -199,6 +183,11 @@ class _SyncRun:
         self._has_fresh = False
 
     def run(self, *, rebuild: bool) -> SyncReport:
+        """Update the index from the files, of some regions or all, and return what changed; a rebuild looks everywhere.
+
+        Raises:
+            VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
+        """
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
             files = list(walk(self._vault, self._vault.settings.ignore, self._problems))

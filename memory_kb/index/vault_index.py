@@ -24,7 +24,7 @@ from memory_kb.index.database import (
 )
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Regions, has_changed_files, sync
+from memory_kb.index.sync import Regions, SyncRun, has_changed_files
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.plainfiles import append_plain
 from memory_kb.store.walk import UNLISTED
@@ -331,7 +331,7 @@ class VaultIndex:
                 index.remember_settings(self._fingerprint)
             if stale:
                 self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(self._vault, index, regions, rebuild=rebuild or bool(stale), progress=progress)
+            report = SyncRun(self._vault, index, regions, progress).run(rebuild=rebuild or bool(stale))
             index.remember_settings(self._fingerprint)
             return report
 
