@@ -194,7 +194,7 @@ class Review:
             return plan_fields(memory, values, f"Review: rejected{f', {said}' if said else ''}.")
 
         with self._writer.lock(dry_run=dry_run):
-            return self._writer.run("review reject", list(map(plan, self._find_all(wanted))), dry_run=dry_run)
+            return self._memories.change_entries("review reject", self._find_all(wanted), plan, dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Replace the text of a proposal; it stays in the queue."""
@@ -213,12 +213,13 @@ class Review:
         if not 0 < days <= _LONGEST:
             raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
         until = (self._vault.today() + timedelta(days=days)).isoformat()
+
+        def plan(memory: Memory) -> Change | None:
+            _check_waiting(memory)
+            return plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.")
+
         with self._writer.lock(dry_run=dry_run):
-            found = self._find_all(wanted)
-            for one in found:
-                _check_waiting(one)
-            plan = [plan_fields(one, {SNOOZED: until}, f"Review: put off until {until}.") for one in found]
-            return self._writer.run("review snooze", plan, dry_run=dry_run)
+            return self._memories.change_entries("review snooze", self._find_all(wanted), plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""
