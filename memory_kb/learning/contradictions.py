@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -197,10 +196,12 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     The newer of two takes the place of the older, which is retired. A tension stays for a person to judge: both get a
     `contradicts` link and the flag `review`, and their importance is lowered once.
     """
-    edits = defaultdict[int, list[tuple[Memory, Link, str, dict[str, Value]]]](list)
+    edits: dict[int, tuple[Memory, str, list[Link], dict[str, Value]]] = {}
 
     def add(memory: Memory, to: Memory, relation: str, reason: str, values: dict[str, Value]) -> None:
-        edits[id(memory)].append((memory, Link(to.id, relation), reason, values))
+        _, _, links, held = edits.setdefault(id(memory), (memory, reason, [], {}))
+        links.append(Link(to.id, relation))
+        held.update(values)
 
     retired: set[int] = set()
     outdated = [one for one in found if one.resolution == "retire"]
@@ -216,12 +217,10 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
         else:
             add(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
             add(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
-    changes = []
-    for edit in edits.values():
-        memory, reason = edit[0][0], edit[0][2]
-        values = {name: value for *_, each in edit for name, value in each.items()}
-        links = with_links(memory, *(link for _, link, *_ in edit))
-        changes.append(plan_fields(memory, {**values, "links": links}, reason))
+    changes = (
+        plan_fields(memory, {**values, "links": with_links(memory, *links)}, reason)
+        for memory, reason, links, values in edits.values()
+    )
     # What is set in two entries is set together or not at all.
     return tuple(change.joined("contradictions") for change in changes if change)
 
