@@ -36,7 +36,7 @@ from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
 from memory_kb.providers.models import Models
-from memory_kb.providers.spending import Metered, SpendLog
+from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog
 from memory_kb.store.session_log import SessionFiles, find_id
@@ -248,55 +248,6 @@ class _ScopeResult(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _ModelQuestions:
-    """The questions about one session to one model; `llm` is None in a preview, `done` are those asked before."""
-
-    session: FinishedSession
-    llm: Llm | None
-    meter: SpendLog
-    done: frozenset[str]
-    estimate: Callable[[int], Metered]
-    now: datetime
-
-    def ask(self, scope: ExtractionScope, memories: Sequence[Memory]) -> _ScopeResult:
-        """Ask the model about one scope; whatever goes wrong stays with this scope."""
-        try:
-            questions = make_questions(scope, self.session, memories)
-        except NothingToAsk as exc:
-            return _ScopeResult(ScopeReport(scope.name, "empty", str(exc)))
-        new = [question for question in questions if question.digest not in self.done]
-        if not new:
-            return _ScopeResult(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
-        if self.llm is None:
-            sizes = (count_tokens(one.prompt) + count_tokens(json.dumps(one.schema)) for one in new)
-            used = functools.reduce(Metered.plus, map(self.estimate, sizes))
-            return _ScopeResult(ScopeReport(scope.name, "planned", used=used))
-        return self._put(scope, new, self.llm)
-
-    def _put(self, scope: ExtractionScope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
-        before = self.meter.total
-        problems, dropped = list[str](), Counter[str]()
-        learnings, answered = list[Learning](), list[str]()
-        for question in questions:
-            try:
-                found, why_not = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
-            except MemoryKBError as exc:
-                problems.append(explain_failure(exc))
-                continue
-            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
-                problems.append(f"the answer could not be read ({type(exc).__name__})")
-                continue
-            dropped.update(why_not)
-            learnings += make_learnings(question, found, self.session, self.now)
-            answered.append(question.digest)
-        outcome = "failed" if problems else "done" if learnings else "quiet"
-        message = "; ".join(dict.fromkeys(problems)) or ("" if learnings else "nothing worth keeping")
-        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
-        used = self.meter.total.plus(before, -1)
-        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), learnings, answered)
-
-
-@dataclass(frozen=True)
 class Extraction:
     """The verb extract."""
 
@@ -328,25 +279,68 @@ class Extraction:
         if llm is None:
             return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen))
         done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
-        cost = functools.partial(estimate, settings)
-        questions = _ModelQuestions(
-            self._finished(found), None if dry_run else llm, models.spent, done, cost, self._vault.clock()
-        )
+        finished, model = self._finished(found), None if dry_run else llm
         reports, runs = list[ScopeReport](), list[RunReport]()
         # A rollup reads what the scopes before it have just written.
         first = tuple(scope for scope in chosen if not scope.is_rollup)
         for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
-            made, run = self._run_batch(batch, questions, again=again)
+            memories = self._memories.all()
+            asked = [self._ask(scope, finished, memories, done, model) for scope in batch]
+            made, run = self._keep(asked, found, again=again)
             reports += made
             runs += [run] if run else []
         return ExtractionReport(found, tuple(reports), tuple(runs))
 
-    def _run_batch(
-        self, scopes: Sequence[ExtractionScope], questions: _ModelQuestions, *, again: bool
+    def _ask(
+        self,
+        scope: ExtractionScope,
+        session: FinishedSession,
+        memories: Sequence[Memory],
+        done: frozenset[str],
+        llm: Llm | None,
+    ) -> _ScopeResult:
+        """Ask about one scope what is not `done`; without a model return what asking would cost."""
+        try:
+            questions = make_questions(scope, session, memories)
+        except NothingToAsk as exc:
+            return _ScopeResult(ScopeReport(scope.name, "empty", str(exc)))
+        new = [question for question in questions if question.digest not in done]
+        if not new:
+            return _ScopeResult(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
+        if llm is None:
+            sizes = (count_tokens(one.prompt) + count_tokens(json.dumps(one.schema)) for one in new)
+            costs = (estimate(self._vault.settings.llm, size) for size in sizes)
+            return _ScopeResult(ScopeReport(scope.name, "planned", used=functools.reduce(Metered.plus, costs)))
+        return self._put(new, session, llm)
+
+    def _put(self, questions: Sequence[ScopeQuestion], session: FinishedSession, llm: Llm) -> _ScopeResult:
+        """Put the questions of one scope to a model; whatever goes wrong stays with this scope."""
+        before = self._models.spent.total
+        problems, dropped = list[str](), Counter[str]()
+        learnings, answered = list[Learning](), list[str]()
+        for question in questions:
+            try:
+                found, why_not = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+            except MemoryKBError as exc:
+                problems.append(explain_failure(exc))
+                continue
+            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
+                problems.append(f"the answer could not be read ({type(exc).__name__})")
+                continue
+            dropped.update(why_not)
+            learnings += make_learnings(question, found, session, self._vault.clock())
+            answered.append(question.digest)
+        outcome = "failed" if problems else "done" if learnings else "quiet"
+        message = "; ".join(dict.fromkeys(problems)) or ("" if learnings else "nothing worth keeping")
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+        used = self._models.spent.total.plus(before, -1)
+        report = ScopeReport(questions[0].scope.name, outcome, message, used, (), reasons)
+        return _ScopeResult(report, learnings, answered)
+
+    def _keep(
+        self, asked: Sequence[_ScopeResult], session: str, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
-        """Ask for some scopes and keep what they give, as one run."""
-        memories = self._memories.all()
-        asked = [questions.ask(scope, memories) for scope in scopes]
+        """Keep what some scopes gave, as one run."""
         learnings = [learning for one in asked for learning in one.learnings]
         run: RunReport | None = None
         results = tuple[Ingested, ...]()
@@ -366,7 +360,7 @@ class Extraction:
         )
         if not (run and run.conflicts):
             answered = (digest for one in asked for digest in one.answered)
-            ExtractionLog(self._vault.machine / "log").add(answered, questions.session.id, questions.now)
+            ExtractionLog(self._vault.machine / "log").add(answered, session, self._vault.clock())
         return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
     def _finished(self, session: str) -> FinishedSession:
