@@ -168,6 +168,11 @@ class Splice(NamedTuple):
     before: bytes
     after: bytes
 
+    @property
+    def reverse(self) -> Splice:
+        """The splice that takes this one back."""
+        return self._replace(before=self.after, after=self.before)
+
 
 class Sheet:
     """A file cut at its entries. Each is edited by itself, so that a thousand edits read the file once."""

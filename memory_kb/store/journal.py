@@ -202,6 +202,23 @@ class Journal:
         except OSError as exc:
             raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
 
+    def replay(self, file: FileRecord, run: Run, held: bytes | None, *, is_forward: bool) -> FileEdit:
+        """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
+
+        Raises:
+            UnreadableInput: the log no longer has the bytes.
+        """
+        data = held or b""
+        decisions = [self.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
+        splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
+        for splice in splices if is_forward else (one.reverse for one in reversed(splices)):
+            data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]
+        wanted = file.after if is_forward else file.before
+        if wanted is not None and hash_of(data) != wanted:
+            raise UnreadableInput(f"the log no longer has what {file.path} was")
+        after = None if wanted is None else data
+        return FileEdit(file.path, held, after, file.mode, 0 if is_forward else file.made)
+
     def unfinished(self) -> Run | None:
         """Return the run that was killed, if the last one was."""
         size = self.size

@@ -13,7 +13,7 @@ from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Run
 from memory_kb.store.render_changes import Composition, Decision, Files, diff
 from memory_kb.store.safe_paths import find_target
-from memory_kb.store.writer import Writer, invert, make_run, replay, scopes_of
+from memory_kb.store.writer import Writer, make_run, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
@@ -107,7 +107,7 @@ def _units(run: Run) -> list[set[str]]:
 def _inverse(decision: Decision, written: set[str]) -> Decision:
     """Return the decision that reverts another one in the files that are written."""
     action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
-    splices = tuple(invert(splice) for splice in reversed(decision.splices) if splice.path in written)
+    splices = tuple(splice.reverse for splice in reversed(decision.splices) if splice.path in written)
     return decision._replace(action=action, reason=f"Reverted: {decision.reason}", splices=splices)
 
 
@@ -204,7 +204,7 @@ class Undo:
                 if found != file.after:
                     message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
                     return (), [Conflict(one.path, None, reason, message) for one in files]
-                edits.append(replay(file, run, self._writer.journal, place, data, is_forward=False))
+                edits.append(self._writer.journal.replay(file, run, data, is_forward=False).revertible(place))
             except UnreadableInput as exc:
                 return (), [Conflict(one.path, None, reason, str(exc)) for one in files]
         return edits, ()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
-from memory_kb.markdown.splice import Splice
 from memory_kb.model import Problem
 from memory_kb.plainfiles import MACHINE
 from memory_kb.reports import ChangeView, RunReport
@@ -44,8 +43,6 @@ from memory_kb.vault import GLOBAL_PREFIX, Vault, count_day_folders, hold_lock
 WRITE_LOCK_SECONDS = 60.0
 #: Given the path of a file that changed since, the changes to make to it now.
 Replan = Callable[[str], Plan]
-#: Returns the file that is written for a path as it is in output.
-Resolve = Callable[[str], Path]
 _REPLANS = 3
 
 
@@ -200,8 +197,29 @@ class Writer:
         """Write the files of a run, all or none, then index them; return what could not be indexed."""
         if not edits:
             return ()
-        _apply_run(run, edits, self.journal, self.writable)
+        self._apply_run(run, edits)
         return self._index_written(edit.path for edit in edits)
+
+    def _apply_run(self, run: Run, edits: Sequence[FileEdit]) -> None:
+        """Write the files of a run. The lock must be held.
+
+        Raises:
+            ChangedOnDisk: somebody else has written to one of them; everything is as it was.
+            UnreadableInput: a file or the log cannot be written; everything is as it was.
+        """
+        journal, staged = self.journal, list[Staged]()
+        ordered = [
+            (edit, self.writable(edit.path)) for edit in sorted(edits, key=lambda edit: _order(edit.before, edit.after))
+        ]
+        sweep_scratch(journal.scratch, (file.parent for _, file in ordered))
+        try:
+            staged.extend(Staged(edit, file, journal.scratch) for edit, file in ordered)
+            flush_all(staged)
+            start = journal.begin(run)
+            _commit_all(staged, journal, start)
+        finally:
+            discard(staged)
+        journal.end(run.id)
 
     def writable(self, path: str) -> Path:
         """Return the file that a run writes for a path."""
@@ -236,7 +254,64 @@ class Writer:
             if run is None:
                 return ()
             with self.lock(*scopes_of(file.path for file in run.files)):
-                return (_recover(run, self.journal, self.writable),)
+                return (self._recover(run),)
+
+    def _recover(self, run: Run) -> str:
+        """Complete a run that was killed; return a sentence about it. The lock must be held.
+
+        A run of which no file was written never happened, and is struck out. Otherwise the files that
+        are still as before are written; those that somebody has changed since are left.
+        """
+        files, journal = run.files, self.journal
+        name = f"run {run.id} ({run.verb})"
+        if not run.is_ours:
+            journal.end(run.id, [file.path for file in files], "not ours")
+            return f"{name} is unfinished and was not written by this machine; nothing of it was done"
+        states = {file.path: self._state(file) for file in files}
+        if not run.is_whole or set(states.values()) <= {"before"}:
+            for file in files:
+                with contextlib.suppress(UnreadableInput):
+                    prune_folders(self.writable(file.path), file.made)
+            journal.strike_out(run.start)
+            return f"{name} was killed before it wrote anything; it is struck out"
+        left = self._complete(run, states)
+        journal.end(run.id, left, "completed")
+        rest = f", except {', '.join(left)}" if left else ""
+        return f"{name} was killed while it wrote; it is completed{rest}"
+
+    def _state(self, file: FileRecord) -> str:
+        """Return whether a file is as `before`, as `after`, or `other` than a run meant."""
+        try:
+            data = read_if_there(file.path, self.writable(file.path))
+        except UnreadableInput:
+            return "other"
+        found = data if data is None else hash_of(data)
+        return "after" if found == file.after else "before" if found == file.before else "other"
+
+    def _complete(self, run: Run, states: Mapping[str, str]) -> list[str]:
+        """Write the files of a run that are as before; return those that are left.
+
+        Where a new file cannot be made nothing is changed or removed, since its text may come from there.
+        Where any file is left no entry is taken out, since its text may belong in that one.
+        """
+        left = [path for path, state in states.items() if state == "other"]
+        is_made = not any(file.before is None and file.path in left for file in run.files)
+        losing = {one.path for one in run.decisions if one.action == "remove"}
+        for file in sorted(run.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
+            if states[file.path] != "before":
+                continue
+            if file.before is not None and (not is_made or (left and file.path in losing)):
+                left.append(file.path)
+                continue
+            try:
+                place = self.writable(file.path)
+                held = read_if_there(file.path, place)
+                edit = self.journal.replay(file, run, held, is_forward=True).revertible(place)
+                apply(edit, place, self.journal.scratch)
+            except (ChangedOnDisk, UnreadableInput):
+                left.append(file.path)
+                is_made = is_made and file.before is not None
+        return left
 
 
 def _planned_anew(path: str, plan: Sequence[Change], composition: Composition, replan: Replan) -> Sequence[Change]:
@@ -281,26 +356,6 @@ def _record(edit: FileEdit) -> FileRecord:
     return FileRecord(edit.path, before, after, edit.mode, edit.prune if edit.before is None else 0)
 
 
-def _apply_run(run: Run, edits: Sequence[FileEdit], journal: Journal, resolve: Resolve) -> None:
-    """Write the files of a run. The lock must be held.
-
-    Raises:
-        ChangedOnDisk: somebody else has written to one of them; everything is as it was.
-        UnreadableInput: a file or the log cannot be written; everything is as it was.
-    """
-    staged: list[Staged] = []
-    ordered = [(edit, resolve(edit.path)) for edit in sorted(edits, key=lambda edit: _order(edit.before, edit.after))]
-    sweep_scratch(journal.scratch, (file.parent for _, file in ordered))
-    try:
-        staged.extend(Staged(edit, file, journal.scratch) for edit, file in ordered)
-        flush_all(staged)
-        start = journal.begin(run)
-        _commit_all(staged, journal, start)
-    finally:
-        discard(staged)
-    journal.end(run.id)
-
-
 def _order(before: object, after: object) -> int:
     """Sort new files first and removals last, so that text that moves is always in some file."""
     return 0 if before is None else 1 if after is not None else 2
@@ -334,87 +389,3 @@ def _revert(committed: Sequence[Staged], scratch: Path) -> bool:
         except (ChangedOnDisk, UnreadableInput):
             is_well = False
     return is_well
-
-
-def _recover(run: Run, journal: Journal, resolve: Resolve) -> str:
-    """Complete a run that was killed; return a sentence about it. The lock must be held.
-
-    A run of which no file was written never happened, and is struck out. Otherwise the files that
-    are still as before are written; those that somebody has changed since are left.
-    """
-    files = run.files
-    name = f"run {run.id} ({run.verb})"
-    if not run.is_ours:
-        journal.end(run.id, [file.path for file in files], "not ours")
-        return f"{name} is unfinished and was not written by this machine; nothing of it was done"
-    states = {file.path: _state(file, resolve) for file in files}
-    if not run.is_whole or set(states.values()) <= {"before"}:
-        for file in files:
-            with contextlib.suppress(UnreadableInput):
-                prune_folders(resolve(file.path), file.made)
-        journal.strike_out(run.start)
-        return f"{name} was killed before it wrote anything; it is struck out"
-    left = _complete(run, states, journal, resolve)
-    journal.end(run.id, left, "completed")
-    rest = f", except {', '.join(left)}" if left else ""
-    return f"{name} was killed while it wrote; it is completed{rest}"
-
-
-def _state(file: FileRecord, resolve: Resolve) -> str:
-    """Return whether a file is as `before`, as `after`, or `other` than a run meant."""
-    try:
-        data = read_if_there(file.path, resolve(file.path))
-    except UnreadableInput:
-        return "other"
-    found = data if data is None else hash_of(data)
-    return "after" if found == file.after else "before" if found == file.before else "other"
-
-
-def _complete(run: Run, states: Mapping[str, str], journal: Journal, resolve: Resolve) -> list[str]:
-    """Write the files of a run that are as before; return those that are left.
-
-    Where a new file cannot be made nothing is changed or removed, since its text may come from there.
-    Where any file is left no entry is taken out, since its text may belong in that one.
-    """
-    left = [path for path, state in states.items() if state == "other"]
-    is_made = not any(file.before is None and file.path in left for file in run.files)
-    losing = {one.path for one in run.decisions if one.action == "remove"}
-    for file in sorted(run.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
-        if states[file.path] != "before":
-            continue
-        if file.before is not None and (not is_made or (left and file.path in losing)):
-            left.append(file.path)
-            continue
-        try:
-            place = resolve(file.path)
-            held = read_if_there(file.path, place)
-            apply(replay(file, run, journal, place, held, is_forward=True), place, journal.scratch)
-        except (ChangedOnDisk, UnreadableInput):
-            left.append(file.path)
-            is_made = is_made and file.before is not None
-    return left
-
-
-def replay(
-    file: FileRecord, run: Run, journal: Journal, place: Path, held: bytes | None, *, is_forward: bool
-) -> FileEdit:
-    """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
-
-    Raises:
-        UnreadableInput: the log no longer has the bytes.
-    """
-    data = held or b""
-    decisions = [journal.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
-    splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
-    for splice in splices if is_forward else map(invert, reversed(splices)):
-        data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]
-    wanted = file.after if is_forward else file.before
-    if wanted is not None and hash_of(data) != wanted:
-        raise UnreadableInput(f"the log no longer has what {file.path} was")
-    after = None if wanted is None else data
-    return FileEdit(file.path, held, after, file.mode, 0 if is_forward else file.made).revertible(place)
-
-
-def invert(splice: Splice) -> Splice:
-    """Return the splice that takes another back."""
-    return Splice(splice.path, splice.at, splice.after, splice.before)
