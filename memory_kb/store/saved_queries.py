@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.model import Problem
 from memory_kb.text import as_text, read_words
@@ -23,7 +23,9 @@ from memory_kb.yaml_loader import MAX_BLOCK, NO_MAPPING, InvalidBlock, YamlItem,
 
 #: Hits that count unless a query says otherwise.
 K = 10
-_MOST_K, _MOST_QUERIES = 1_000, 2_000
+#: The largest numbers that a query may name.
+_MOST = {"k": 1_000, "max_tokens": 1_000_000_000}
+_MOST_QUERIES = 2_000
 #: An expected id may be cut to no less than this.
 _SHORTEST = 8
 #: The file may be this many times as large as a block of frontmatter.
@@ -77,51 +79,43 @@ def parse_queries(text: str, path: str) -> Queries:
         wrong = "is no list of queries" if exc.what == NO_MAPPING else exc.what
         return Queries((), (Problem(path, exc.line + 1, f"the file {wrong}; no query of it is asked"),))
     for item in (items or ())[:_MOST_QUERIES]:
-        found = _read_query(item, path, problems)
+        found, faults = _read_query(item)
         queries += [found] if found else []
+        problems += [Problem(path, item.line, fault) for fault in faults]
     if items and len(items) > _MOST_QUERIES:
         rest = items[_MOST_QUERIES].line
         problems.append(Problem(path, rest, f"has more than {_MOST_QUERIES:,} queries; the rest is not asked"))
     return Queries(tuple(queries), tuple(problems))
 
 
-def _read_query(written: YamlItem, path: str, problems: list[Problem]) -> SavedQuery | None:
-    line = written.line
+def _read_query(written: YamlItem) -> tuple[SavedQuery | None, list[str]]:
+    """Return a query, None where it is none, and what is wrong with it."""
     try:
         item = load_mapping(written.text)
     except InvalidBlock:
-        problems.append(Problem(path, line, "is no query; it needs `question:` and `expect:`"))
-        return None
+        return None, ["is no query; it needs `question:` and `expect:`"]
     question = as_text(item.get("question")) or as_text(item.get("task"))
     if question is None:
-        problems.append(Problem(path, line, "the query has no question"))
-        return None
+        return None, ["the query has no question"]
     unknown = sorted(set(item) - _FIELDS)
-    if unknown:
-        problems.append(Problem(path, line, f"the query has a field that means nothing: {', '.join(unknown)[:100]}"))
+    wrong = [f"the query has a field that means nothing: {', '.join(unknown)[:100]}"] if unknown else []
+    for name, most in _MOST.items():
+        value = item.get(name)
+        if value is not None and (type(value) is not int or not 0 < value <= most):
+            wrong.append(f"{name} {str(value)[:40]} is no number from 1 to {most:,}; read as not given")
+            item[name] = None
     type_ = as_text(item.get("type"))
-    return SavedQuery(
+    query = SavedQuery(
         question,
         read_words(item.get("expect")),
-        _number(item, "k", _MOST_K, line, path, problems) or K,
+        item.get("k") or K,
         as_text(item.get("task")),
         (*read_words(item.get("labels")), *([type_] if type_ else ())),
         read_words(item.get("files")),
-        _number(item, "max_tokens", 1_000_000_000, line, path, problems),
-        line,
+        item.get("max_tokens"),
+        written.line,
     )
-
-
-def _number(item: dict[str, Any], name: str, most: int, line: int, path: str, problems: list[Problem]) -> int | None:
-    value = item.get(name)
-    if value is None:
-        return None
-    if type(value) is not int or not 0 < value <= most:
-        problems.append(
-            Problem(path, line, f"{name} {str(value)[:40]} is no number from 1 to {most:,}; read as not given")
-        )
-        return None
-    return int(value)
+    return query, wrong
 
 
 def write_queries(queries: Sequence[SavedQuery]) -> str:
