@@ -84,6 +84,21 @@ def test_a_new_title_is_in_the_heading_and_in_the_links_to_it_in_its_own_note(ru
     assert note.read_text() == "<!-- Sidecars -->\n# Helpers\n\nSee [[#Helpers]].\n"
 
 
+@pytest.mark.parametrize(
+    ("heading", "renamed"),
+    [
+        ("# [2026-01-02] Side  cars #", "# [2026-01-02] Helpers #"),
+        ("# Sidecars [2026-01-02]", "# Helpers [2026-01-02]"),
+        ("# [2026-01-02]", "# Helpers"),
+    ],
+)
+def test_a_day_in_the_heading_stays_beside_a_new_title(run: Run, notes: Path, heading: str, renamed: str) -> None:
+    note = notes / "Sidecars.md"
+    note.write_text(f"{heading}\n\nThey help.\n")
+    assert run("--vault", notes, "rename", "Sidecars.md", "Helpers", "--title").returncode == 0
+    assert note.read_text() == f"{renamed}\n\nThey help.\n"
+
+
 def test_a_new_file_name_takes_links_by_the_file_along_and_leaves_the_title(run: Run, notes: Path) -> None:
     assert run("--vault", notes, "rename", "sub/Tea.md", "Chai", "--file").returncode == 0
     assert read(notes, "sub/Chai.md") == FILES["sub/Tea.md"]

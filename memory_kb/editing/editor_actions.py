@@ -232,7 +232,7 @@ class EditorActions:
         renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: target.casefold() in kept)
         if way == "heading":
             heading = title_heading(note.text, entry)
-            day, found, rest = heading.words.rpartition(old)
+            day, found, rest = heading.words.rpartition(shown_title(heading.words).strip() or heading.words)
             if not found:
                 raise CannotSplice(f"the heading of {entry_id} in {path} cannot be found")
             title = HeadingRenaming(path, note.text, heading, f"{day}{name}{rest}", catalog.resolve_file)
