@@ -16,8 +16,9 @@ from memory_kb.text import count_tokens
 
 #: The most that the start of a session costs besides `institutional.md`, in tokens.
 BUDGET = 1_500
-#: What rules, and what fits the task at hand, keep free for themselves at most.
-_RULES, _FITTING = 350, 300
+#: What rules, and what fits the task at hand, keep free for themselves at most, with their headings.
+_RULES, _FITTING = 355, 307
+_RULES_HEAD = "## Rules in force"
 _MOST_HANDOFFS = 3
 _STATED = "user_explicit"
 _NOT_STATED = frozenset({"episode", "handoff", "ledger"})
@@ -97,12 +98,12 @@ def build_start(
     budget = min(BUDGET, room // 4) - 24 - sum(count_tokens(one.text) + 2 for one in tail)
     kept_free = _FITTING if fitting else 0
     rules_first = order_by_use(material.rules, today)
-    rules_cost = sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
+    rules_cost = count_tokens(_RULES_HEAD) + sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
     page = Page(budget, claims)
     core = order_by_use(material.core, today)
     left_out = {
         "of what always holds": page.add("## Core Memory", core, write, keep_free=min(_RULES, rules_cost) + kept_free),
-        "rules": page.add("## Rules in force", rules_first, write, keep_free=kept_free),
+        "rules": page.add(_RULES_HEAD, rules_first, write, keep_free=kept_free),
         "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
     }
     page.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
