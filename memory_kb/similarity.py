@@ -134,8 +134,6 @@ def _candidates(
     For a Jaccard of t, a set of n words shares at least t * n of them with any similar one. Its ceil(t * n) - 1 most
     frequent words are therefore not looked up, and whoever shares too few of the others is left out.
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"the threshold {threshold} is not above 0 and at most 1")
     if len(sets) <= _FEW:
         yield from itertools.combinations(range(len(sets)), 2)
         return

@@ -91,12 +91,6 @@ def test_empty_sets_are_like_nothing(few: int, monkeypatch: pytest.MonkeyPatch) 
     assert list(near_pairs([], 0.5)) == []
 
 
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
-def test_a_threshold_that_makes_no_sense(threshold: float) -> None:
-    with pytest.raises(ValueError, match="not above 0 and at most 1"):
-        list(near_pairs([frozenset("a")], threshold))
-
-
 def test_cosine_pairs_are_those_of_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "_ROWS", 7)
     monkeypatch.setattr(similarity, "_COLUMNS", 11)

@@ -6,12 +6,10 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from memory_kb.model import Memory
 from memory_kb.text import hash_of
-
-if TYPE_CHECKING:
-    from memory_kb.model import Memory
 
 #: Changed lines that are shown.
 _MOST_SHOWN = 12
