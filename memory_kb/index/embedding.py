@@ -85,13 +85,10 @@ class _Embedding:
 
         Vectors that other working trees have are taken over.
         """
-        from memory_kb.index.vectors import find_in_siblings
-
         self._attach()
-        found = _find_unknown(self._store, self._space, self._store.passages(self._store.missing(self._space)))
-        self._space, lent = find_in_siblings(self._machine, self._space, found)
+        passages = self._store.passages(self._store.missing(self._space))
+        self._space, lent, texts = _find_texts(self._store, self._space, self._machine, passages)
         self._remember(lent)
-        texts = {digest: text for digest, text in found.items() if digest not in lent}
         self._total = len(texts)
         try:
             if limit is None or len(texts) <= limit:
@@ -155,11 +152,17 @@ class _Embedding:
         running.popleft()
 
 
-def _find_unknown(store: "VectorStore", space: VectorSpace, passages: "Iterable[EmbeddedPassage]") -> dict[str, str]:
-    """Return the texts of passages whose vectors are not cached, by hash."""
+def _find_texts(
+    store: "VectorStore", space: VectorSpace, machine: Path, passages: "Iterable[EmbeddedPassage]"
+) -> tuple[VectorSpace, dict[str, bytes], Texts]:
+    """Return the space with its dimension, the vectors that other working trees have, and the texts still to embed."""
+    from memory_kb.index.vectors import find_in_siblings
+
     texts = {passage.hash: passage.text for passage in passages}
-    known = store.cache.known(space, texts) if texts else ()
-    return {digest: text for digest, text in texts.items() if digest not in known}
+    known = store.cache.known(space, texts) if texts else {}
+    texts = {digest: text for digest, text in texts.items() if digest not in known}
+    space, lent = find_in_siblings(machine, space, texts)
+    return space, lent, {digest: text for digest, text in texts.items() if digest not in lent}
 
 
 def _cut_batches(texts: Texts, limits: Limits) -> Iterator[list[str]]:
@@ -235,15 +238,11 @@ class VectorSearch:
         """
         if self.embedder is None:
             return None
-        from memory_kb.index.vectors import find_in_siblings
-
         store = index.vectors
         space = store.cache.resolve(self.embedder.space)
         passages = itertools.chain(store.passages(store.missing(space)), further)
-        unknown = _find_unknown(store, space, passages)
-        lent = find_in_siblings(self._machine, space, unknown)[1]
-        texts = [text for digest, text in unknown.items() if digest not in lent]
-        tokens = sum(map(count_tokens, texts))
+        texts = _find_texts(store, space, self._machine, passages)[2]
+        tokens = sum(map(count_tokens, texts.values()))
         price = self.embedder.limits.price
         return Estimate(len(texts), tokens, None if price is None else round(tokens * price / 1e6, 6))
 
