@@ -295,10 +295,9 @@ def _set_aside(path: Path, ending: str) -> str:
     return kept.name
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error means that the file itself is broken. Other errors mean that it is busy or misused."""
-    text = str(error)
-    return any(sign in text for sign in _DAMAGE)
+def is_damage(error: Exception) -> bool:
+    """Return whether an error means that a database is broken. Other errors mean that it is busy or misused."""
+    return isinstance(error, sqlite3.Error) and any(sign in str(error) for sign in _DAMAGE)
 
 
 def scrub(connection: sqlite3.Connection, full_text: str) -> bool:

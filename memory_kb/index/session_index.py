@@ -254,7 +254,7 @@ class SessionIndex:
             try:
                 self._opened = open_sessions(self.path, self._mark)
             except (sqlite3.OperationalError, OSError, VaultBusy) as exc:
-                if isinstance(exc, sqlite3.Error) and is_damage(exc):
+                if is_damage(exc):
                     raise
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
                 self._opened = connect(Path(":memory:"))
@@ -272,7 +272,7 @@ class SessionIndex:
                     with transaction(connection):
                         _forget(connection, session)
         except (sqlite3.OperationalError, VaultBusy) as exc:
-            if isinstance(exc, sqlite3.Error) and is_damage(exc):
+            if is_damage(exc):
                 raise
             self.notices.append(f"the newest events may be missing: {exc}")
         return events

@@ -216,7 +216,7 @@ class VaultIndex:
         except VaultBusy:
             return self._describe_pending(index, "another process is indexing") if may_wait else Refreshed()
         except (OSError, sqlite3.OperationalError) as exc:
-            if isinstance(exc, sqlite3.Error) and is_damage(exc):
+            if is_damage(exc):
                 raise
             return self._describe_pending(
                 index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})"
@@ -263,9 +263,7 @@ class VaultIndex:
                 self._sync_locked(0, progress=check)
             except _OutOfTime:
                 self.needs_background_update = True
-            except (VaultBusy, OSError):
-                pass
-            except sqlite3.OperationalError as exc:
+            except (VaultBusy, OSError, sqlite3.OperationalError) as exc:
                 if is_damage(exc):
                     raise
 
