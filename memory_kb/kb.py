@@ -87,6 +87,8 @@ class _Package:
         self._name = name
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # what Python itself asks of every object
+            raise AttributeError(name)
         module = importlib.import_module(f"{self._name}.{name}")
         found = _Package(module.__name__) if hasattr(module, "__path__") else module
         setattr(self, name, found)
