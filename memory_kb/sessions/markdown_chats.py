@@ -43,52 +43,44 @@ _LONGEST = 4 * MAX_TEXT
 
 
 class Turn(NamedTuple):
-    """What one side said; `mark` is what is written behind its name, such as a time."""
+    """What one side said; `mark` is what is written behind its name, such as a time.
+
+    The role `preamble` is that of what comes before the first turn.
+    """
 
     role: str
     text: str
     mark: str = ""
 
 
-class Preamble(NamedTuple):
-    """What comes before the turns of a conversation: its session, agent and time, as far as it names them."""
-
-    session: str | None = None
-    agent: str | None = None
-    ts: str = ""
-
-
 def read_chat(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the turns of a conversation; its first turn gives the session its id."""
-    return _read_turns(turns_of(lines), "md", lambda _: Preamble(), _read_turn, wanted="## User` or `User:")
+    return _read_turns(turns_of(lines), EventMaker("md"), _read_turn, wanted="## User` or `User:")
 
 
 def _read_turn(turn: Turn, made: EventMaker) -> None:
-    made.message(turn.role, turn.text)
+    if turn.role != "preamble":
+        made.message(turn.role, turn.text)
 
 
 def _read_turns(
-    turns: Iterable[Turn],
-    prefix: str,
-    read_preamble: Callable[[str], Preamble],
-    read: Callable[[Turn, EventMaker], None],
-    *,
-    wanted: str,
+    turns: Iterable[Turn], made: EventMaker, read: Callable[[Turn, EventMaker], None], *, wanted: str
 ) -> Iterator[LineResult]:
     """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none."""
-    made, known = EventMaker(prefix), Preamble()
+    is_begun = False
     for turn in turns:
         if turn.role == "preamble":
-            known = read_preamble(turn.text)
+            read(turn, made)
             continue
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
-        made.ts = _time_in(turn.mark) or made.ts or known.ts
-        if made.session is None:
-            made.session, made.agent = known.session or _name_session(turn.text, key), known.agent
+        made.ts = _time_in(turn.mark) or made.ts
+        if not is_begun:
+            made.session = made.session or _name_session(turn.text, key)
             yield made.begin()
+            is_begun = True
         read(turn, made)
         yield from made.results(key)
-    if made.session is None:
+    if not is_begun:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
 
@@ -169,16 +161,15 @@ _FILE = re.compile(r"\b[Ff]ile:? `?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?")
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
     turns = turns_of(lines, {"role": _SPECSTORY_TURN})
-    return _read_turns(turns, "ss", _read_preamble, _read_specstory_turn, wanted="_**User**_")
-
-
-def _read_preamble(text: str) -> Preamble:
-    if named := _SESSION.search(text):
-        return Preamble(named["id"], slugify(named["agent"], 40), normal_time(named["when"]))
-    return Preamble(ts=_time_in(text))
+    return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_")
 
 
 def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
+    if turn.role == "preamble":
+        if named := _SESSION.search(turn.text):
+            made.session, made.agent = named["id"], slugify(named["agent"], 40)
+        made.ts = normal_time(named["when"]) if named else _time_in(turn.text)
+        return
     if turn.role == "user":
         made.from_person(turn.text, role="agent" if "sidechain" in turn.mark else "user")
         return
@@ -220,7 +211,7 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if first.lstrip().startswith(b"{"):
         return _read_transcript(whole)
     turns = turns_of(whole, {"bold": _CURSOR_TURN})
-    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), _read_turn, wanted="**User**")
+    return _read_turns(turns, EventMaker("cu", "cursor"), _read_turn, wanted="**User**")
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
