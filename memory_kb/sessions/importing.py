@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -249,6 +248,6 @@ def _session_name(name: str) -> str:
         return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
 
 
-def _digest(origin: str | None) -> int:
-    """Return an origin as small as it stays useful: a transcript may have a million."""
-    return int.from_bytes(hashlib.blake2b((origin or "").encode("utf-8", "replace"), digest_size=8).digest(), "big")
+def _digest(text: str) -> int:
+    """Return a text as small as it stays useful, as the log writes it: a transcript may have a million."""
+    return hash(text.encode("utf-8", "replace"))
