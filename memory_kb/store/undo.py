@@ -13,7 +13,7 @@ from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Run
 from memory_kb.store.render_changes import Composition, Decision, Files, diff
 from memory_kb.store.safe_paths import find_target
-from memory_kb.store.writer import Writer, make_run, scopes_of
+from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
@@ -141,12 +141,9 @@ class Undo:
                 return RunReport(None, "undo")
             with self._writer.lock(*scopes_of(file.path for file in chosen.written)):
                 plan = self._plan(chosen)
-                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.files, undoes=chosen.id)
-                index_notices = self._writer.write(made, plan.files)
+                made, index_notices = self._writer.write("undo", plan, undoes=chosen.id)
         changes = tuple(map(_view, plan.files))
-        return RunReport(
-            made.id if changes else None, "undo", changes, plan.conflicts, notices=(*recovered, *index_notices)
-        )
+        return RunReport(made, "undo", changes, plan.conflicts, notices=(*recovered, *index_notices))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.

@@ -151,16 +151,14 @@ class Writer:
             composition = self._compose(changes, replan)
             if not composition.decisions:
                 return RunReport(None, verb, (), composition.conflicts)
-            edits = self._completed(composition)
-            run = make_run(verb, self._vault.timestamp(), self._logged(composition), edits, occasion=self.occasion)
             try:
-                index_notices = self.write(run, edits)
+                run, index_notices = self.write(verb, composition._replace(files=self._completed(composition)))
             except ChangedOnDisk:
                 if attempt == _REPLANS:
                     raise
             else:
                 break
-        return RunReport(run.id, verb, _views(composition), composition.conflicts, notices=index_notices)
+        return RunReport(run, verb, _views(composition), composition.conflicts, notices=index_notices)
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         for _ in range(_REPLANS):
@@ -175,13 +173,7 @@ class Writer:
             ]
         return composition
 
-    def _logged(self, composition: Composition) -> Sequence[Decision]:
-        """Return what is decided, with reasons that quote no credential."""
-        if find_secret("\n".join(one.reason for one in composition.decisions)) is None:
-            return composition.decisions
-        return [one._replace(reason=redact(one.reason).text) for one in composition.decisions]
-
-    def _completed(self, composition: Composition) -> list[FileEdit]:
+    def _completed(self, composition: Composition) -> tuple[FileEdit, ...]:
         """Return the edits of a composition with the modes of their files and the folders that they make or leave."""
         sources: dict[str, str] = {}
         for one in composition.decisions:
@@ -191,22 +183,29 @@ class Writer:
         planned = (
             edit._replace(mode=modes.get(edit.path), prune=count_day_folders(edit.path)) for edit in composition.files
         )
-        return [edit.revertible(self.writable(edit.path)) for edit in planned]
+        return tuple(edit.revertible(self.writable(edit.path)) for edit in planned)
 
-    def write(self, run: Run, edits: Sequence[FileEdit]) -> tuple[str, ...]:
-        """Write the files of a run, all or none, then index them; return what could not be indexed."""
-        if not edits:
-            return ()
-        self._apply_run(run, edits)
-        return self._index_written(edit.path for edit in edits)
+    def write(
+        self, verb: str, composition: Composition, *, undoes: str | None = None
+    ) -> tuple[str | None, tuple[str, ...]]:
+        """Write the files of a composition as a run, all or none, then index them. The lock must be held.
 
-    def _apply_run(self, run: Run, edits: Sequence[FileEdit]) -> None:
-        """Write the files of a run. The lock must be held.
+        Returns:
+            The name of the run, if there was anything to write, and what could not be indexed.
 
         Raises:
             ChangedOnDisk: somebody else has written to one of them; everything is as it was.
             UnreadableInput: a file or the log cannot be written; everything is as it was.
         """
+        edits = composition.files
+        if not edits:
+            return None, ()
+        decisions, files = _without_secrets(composition.decisions), tuple(map(_record, edits))
+        name = uuid.uuid4().hex[:8]
+        self._apply_run(Run(name, self._vault.timestamp(), verb, files, undoes, self.occasion, decisions), edits)
+        return name, self._index_written(edit.path for edit in edits)
+
+    def _apply_run(self, run: Run, edits: Sequence[FileEdit]) -> None:
         journal, staged = self.journal, list[Staged]()
         ordered = [
             (edit, self.writable(edit.path)) for edit in sorted(edits, key=lambda edit: _order(edit.before, edit.after))
@@ -338,17 +337,11 @@ def _views(composition: Composition) -> tuple[ChangeView, ...]:
     return tuple(ChangeView(one.action, one.path, one.entry_id, one.reason, one.to) for one in composition.decisions)
 
 
-def make_run(
-    verb: str,
-    time: str,
-    decisions: Sequence[Decision],
-    edits: Sequence[FileEdit],
-    *,
-    undoes: str | None = None,
-    occasion: str | None = None,
-) -> Run:
-    """Return a run with a new id; `occasion` is what the verb is part of, such as the end of a session."""
-    return Run(uuid.uuid4().hex[:8], time, verb, tuple(map(_record, edits)), undoes, occasion, tuple(decisions))
+def _without_secrets(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """Return decisions with reasons that quote no credential."""
+    if find_secret("\n".join(one.reason for one in decisions)) is None:
+        return decisions
+    return tuple(one._replace(reason=redact(one.reason).text) for one in decisions)
 
 
 def _record(edit: FileEdit) -> FileRecord:
