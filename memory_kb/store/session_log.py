@@ -328,8 +328,8 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
         ts=draft.ts or format_time(now),
         content=content,
         error=error,
-        args=None if draft.args is None else _clean_values(draft.args, found),
-        extra=_clean_values(draft.extra, found) if draft.extra else {},
+        args=None if draft.args is None else _clean_values(draft.args, found, MAX_TEXT // 10),
+        extra=_clean_values(draft.extra, found, MAX_TEXT) if draft.extra else {},
         injected=draft.injected or _judge(draft, content),
     )
     return Prepared(event, tuple(sorted(found)))
@@ -384,11 +384,12 @@ def _clean_long(text: str, found: set[str], limit: int) -> str:
     return f"{head}{missing(len(text) - limit)}{last.text[_EDGE:][-tail:]}"
 
 
-def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
+def _clean_values(values: Mapping[str, Any], found: set[str], limit: int) -> dict[str, Any]:
+    """Return fields that were cleaned; where they are long together, none of their texts is longer than the limit."""
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
-    limit = MAX_TEXT if sum(sizes) <= MAX_TEXT else MAX_TEXT // 10
+    limit = MAX_TEXT if sum(sizes) <= MAX_TEXT else limit
     return {_clean_name(name, found): _clean_value(name, value, found, limit) for name, value in values.items()}
 
 
