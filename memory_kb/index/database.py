@@ -122,10 +122,8 @@ def _open_current(path: Path, wait: float, mark: str | None) -> sqlite3.Connecti
     try:
         return _open_if_current(path, wait, mark)
     except sqlite3.DatabaseError as exc:
-        if is_damage(exc):
-            return None
         is_whole = _has_content(path) and not _has_content(path.with_name(f"{path.name}-wal"))
-        if "locked" in str(exc) or not is_whole:
+        if is_damage(exc) or "locked" in str(exc) or not is_whole:
             raise
     return _open_if_current(f"{path.absolute().as_uri()}?immutable=1", wait, mark)
 
@@ -177,18 +175,13 @@ def _find_foreign(path: Path, mark: str | None) -> str:
     if not path.exists():
         return ""
     with contextlib.closing(connect(path)) as connection:
-        try:
-            application, version = read_version(connection)
-            objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if (application, version) != _OURS:
-                return ".broken" if objects and application != APPLICATION_ID else ""
-            rows = connection.execute("SELECT 1 FROM file_meta UNION ALL SELECT 1 FROM chunks LIMIT 1").fetchone()
-            held = _read_mark(connection)
-            return ".foreign" if mark and held != mark and (held or rows) else ""
-        except sqlite3.DatabaseError as exc:
-            if not is_damage(exc):
-                raise
-            return ".broken"
+        application, version = read_version(connection)
+        objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if (application, version) != _OURS:
+            return ".broken" if objects and application != APPLICATION_ID else ""
+        rows = connection.execute("SELECT 1 FROM file_meta UNION ALL SELECT 1 FROM chunks LIMIT 1").fetchone()
+        held = _read_mark(connection)
+        return ".foreign" if mark and held != mark and (held or rows) else ""
 
 
 def _has_content(path: Path) -> bool:

@@ -119,6 +119,8 @@ class VaultIndex:
             try:
                 self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
             except (OSError, sqlite3.OperationalError) as exc:
+                if is_damage(exc):
+                    raise
                 reason, hint = explain_unusable(exc, self._file)
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
             self._opened_as = identify_file(self._file)
