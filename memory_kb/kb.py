@@ -312,7 +312,7 @@ class KnowledgeBase:
             self.vault, self.writer, self.memories, memory_kb.agents.agent.recognise, self.traces.of
         )
     )
-    captures = _service(lambda self: memory_kb.learning.capture.Captures(self.vault, self.writer, self.memories))
+    captures = _service(lambda self: memory_kb.learning.capture.Captures(self.vault, self.memories))
     compactor = _service(
         lambda self: memory_kb.learning.compaction.Compactor(self.vault, self.writer, self.memories, self.models)
     )
@@ -392,7 +392,7 @@ class KnowledgeBase:
     browsing = _service(
         lambda self: memory_kb.web_queries.Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
     )
-    imports = _service(lambda self: memory_kb.importers.service.Imports(self.vault, self.writer, self.memories))
+    imports = _service(lambda self: memory_kb.importers.service.Imports(self.vault, self.memories))
     agents = _service(lambda self: memory_kb.agents.install.Agents(self.vault, self.writer, self.memories))
     bridges = _service(lambda self: memory_kb.agents.bridge.Bridge(self.vault, self.writer, self.memories))
     hooks = _service(

@@ -27,7 +27,6 @@ from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
-    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 
@@ -96,9 +95,8 @@ class Skipped:
 class Imports:
     """The verb import."""
 
-    def __init__(self, vault: Vault, writer: Writer, memories: Memories) -> None:
+    def __init__(self, vault: Vault, memories: Memories) -> None:
         self._vault = vault
-        self._writer = writer
         self._memories = memories
 
     def import_(
@@ -136,8 +134,7 @@ class Imports:
             raise UsageError(f"{kind} holds no conversations", "only the exports of Claude and ChatGPT become sessions")
         if as_sessions:
             return self._import_sessions(file, kind, place, dry_run=dry_run)
-        with self._writer.lock(place.scope, dry_run=dry_run):
-            return self._import_entries(file, kind, place, dry_run=dry_run)
+        return self._import_entries(file, kind, place, dry_run=dry_run)
 
     def _refuse_own(self, source: Path) -> None:
         """Refuse to import what does not exist, or is in this vault already."""

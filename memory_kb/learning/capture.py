@@ -17,7 +17,6 @@ from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import SessionFiles, check_id, find_id
-from memory_kb.store.writer import Writer
 from memory_kb.text import shorten
 from memory_kb.vault import Vault
 
@@ -140,7 +139,6 @@ class Captures:
     """The verb capture."""
 
     _vault: Vault
-    _writer: Writer
     _memories: Memories
 
     def capture(
@@ -169,8 +167,7 @@ class Captures:
         origin = check_id(session) if session and messages is not None else None
         read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
         learnings = read_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
-        with self._writer.lock(place.scope, dry_run=dry_run):
-            plan, run = self._memories.ingest("capture", learnings, dry_run=dry_run)
+        plan, run = self._memories.ingest("capture", learnings, dry_run=dry_run)
         return CaptureReport(tuple(_report_statements(read, plan.results)), len(read), run)
 
     def _logged_events(self, session: str | None) -> Iterable[Event]:

@@ -13,6 +13,7 @@ from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Filters, Location, Memory, make_filters
+from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs
 from memory_kb.text import as_read
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.base import Vectors
-    from memory_kb.reports import RunReport
     from memory_kb.store.changes import Change, Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -187,11 +187,14 @@ class Memories:
 
         With `again` also what was kept before and is gone since. A `gate` decides about those that would be new.
         """
-        if not dry_run:
-            # What a killed run was about to make counts as made: it is completed first.
-            self._writer.recover()
-        plan = self.plan_ingest(learnings, again=again, gate=gate)
-        return plan, self._writer.run(verb, plan.changes, dry_run=dry_run)
+        if not learnings:
+            return IngestPlan((), ()), RunReport(None, verb)
+        with self._writer.lock(*{one.place.scope for one in learnings}, dry_run=dry_run):
+            if not dry_run:
+                # What a killed run was about to make counts as made: it is completed first.
+                self._writer.recover()
+            plan = self.plan_ingest(learnings, again=again, gate=gate)
+            return plan, self._writer.run(verb, plan.changes, dry_run=dry_run)
 
     def plan_ingest(
         self, learnings: Sequence[Learning], *, again: bool = False, gate: Gate | None = None
