@@ -193,8 +193,7 @@ class Review:
                 values = {"status": "rejected", "reviewed": today} | values
             return plan_fields(memory, values, f"Review: rejected{f', {said}' if said else ''}.")
 
-        with self._writer.lock(dry_run=dry_run):
-            return self._memories.change_entries("review reject", self._find_all(wanted), plan, dry_run=dry_run)
+        return self._memories.change_entries("review reject", self._find_all(wanted), plan, dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Replace the text of a proposal; it stays in the queue."""
@@ -218,8 +217,7 @@ class Review:
             _check_waiting(memory)
             return plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.")
 
-        with self._writer.lock(dry_run=dry_run):
-            return self._memories.change_entries("review snooze", self._find_all(wanted), plan, dry_run=dry_run)
+        return self._memories.change_entries("review snooze", self._find_all(wanted), plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
         """Return entries that are named, each once."""

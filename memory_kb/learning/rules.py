@@ -185,24 +185,22 @@ class Rules:
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`."""
         credit = parse_outcome(outcome)
-        with self._writer.lock(dry_run=dry_run):
-            found = self._memories.find(wanted)
-            if not is_rule(found):
-                hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
-                raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
-            because = " ".join((reason or "").split())
-            said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
-            today = self._vault.today()
-            return self._memories.change_entries(
-                "rules feedback", [found], lambda rule: plan_feedback(rule, credit, today, said), dry_run=dry_run
-            )
+        found = self._memories.find(wanted)
+        if not is_rule(found):
+            hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
+            raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
+        because = " ".join((reason or "").split())
+        said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
+        today = self._vault.today()
+        return self._memories.change_entries(
+            "rules feedback", [found], lambda rule: plan_feedback(rule, credit, today, said), dry_run=dry_run
+        )
 
     def sweep(self, *, dry_run: bool = False) -> SweepReport:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
-        with self._writer.lock(dry_run=dry_run):
-            found, changes = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
-            run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
+        found, changes = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
+        run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
         return replace(found, run=run)
 
     def import_(

@@ -186,9 +186,8 @@ class Skills:
         def plan(one: Memory) -> Change | None:
             return plan_feedback(one, outcome, self._vault.today(), f"It was tried: {outcome}.")
 
-        with self._writer.lock(dry_run=dry_run):
-            skill = find_skill(self.skills(), wanted)
-            run = self._memories.change_entries("skills feedback", [skill], plan, dry_run=dry_run)
+        skill = find_skill(self.skills(), wanted)
+        run = self._memories.change_entries("skills feedback", [skill], plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
