@@ -349,9 +349,7 @@ class KnowledgeBase:
     )
     handoffs = _service(lambda self: memory_kb.working.handoffs.Handoffs(self.vault, self.writer, self.memories))
     ledgers = _service(lambda self: memory_kb.working.ledgers.Ledgers(self.vault, self.writer, self.memories))
-    lifecycle = _service(
-        lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.writer, self.memories, self.models)
-    )
+    lifecycle = _service(lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.memories, self.models))
     rules = _service(
         lambda self: memory_kb.learning.rules.Rules(self.vault, self.index, self.writer, self.memories, self.models)
     )

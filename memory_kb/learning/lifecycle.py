@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
     from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
-    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 #: Texts this alike say the same, in this many jobs it recurs.
@@ -148,7 +147,6 @@ class Lifecycle:
     """Promotion and archiving of entries."""
 
     _vault: Vault
-    _writer: Writer
     _memories: Memories
     _models: Models
 
@@ -158,18 +156,14 @@ class Lifecycle:
         The judge is a language model; without one, or when it fails, nothing goes to the home. A dry run asks no judge.
         """
         now = self._vault.clock()
-        with self._writer.lock(dry_run=dry_run):
-            memories = self._memories.all()
-            learnings, changes = plan_job_promotion(memories, now)
-            chosen, notices = ((), ()) if dry_run else self._judge(memories)
-            general = [make_copy(one, [one], Location("global"), now) for one in chosen]
-            plan = self._memories.plan_ingest([*learnings, *general])
-            report = self._memories.run_plan(
-                "promote",
-                lambda fresh: plan_job_promotion(fresh, now)[1],
-                (*changes, *plan.changes),
-                dry_run=dry_run,
-            )
+        memories = self._memories.all()
+        learnings, changes = plan_job_promotion(memories, now)
+        chosen, notices = ((), ()) if dry_run else self._judge(memories)
+        general = [make_copy(one, [one], Location("global"), now) for one in chosen]
+        plan = (*changes, *self._memories.plan_ingest([*learnings, *general]).changes)
+        report = self._memories.run_plan(
+            "promote", lambda fresh: plan_job_promotion(fresh, now)[1], plan, dry_run=dry_run
+        )
         return report._replace(notices=(*report.notices, *notices))
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
