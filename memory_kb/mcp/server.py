@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -94,6 +94,7 @@ def read_resource(kb: KnowledgeBase, uri: str) -> str:
 say = make_say("mcp")
 _Context = ServerRequestContext[Any, Any]
 _Result = BaseModel | dict[str, Any] | None
+_R = TypeVar("_R")
 _UNKNOWN_RESOURCE = -32002
 #: Requests that a client makes before it knows the server; nothing of ours is loaded for them.
 _HANDSHAKE = ("initialize", "server/discover", "ping")
@@ -108,12 +109,12 @@ def make_server(
         "memory-kb",
         version=__version__,
         instructions=INSTRUCTIONS,
-        on_list_tools=handlers.list_tools,
+        on_list_tools=_always(types.ListToolsResult(tools=[declare(tool) for tool in PROFILES[profile]])),
         on_call_tool=handlers.call_tool,
-        on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_templates,
+        on_list_resources=_always(types.ListResourcesResult(resources=[_RESOURCE])),
+        on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])),
         on_read_resource=handlers.read_resource,
-        on_list_prompts=handlers.list_prompts,
+        on_list_prompts=_always(types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])),
         on_get_prompt=handlers.get_prompt,
     )
 
@@ -124,6 +125,13 @@ def make_server(
 
     server.middleware.append(wake)
     return server
+
+
+def _always(result: _R) -> Callable[..., Awaitable[_R]]:
+    async def answer(*_: object) -> _R:
+        return result
+
+    return answer
 
 
 def declare(tool: Tool) -> types.Tool:
@@ -155,9 +163,6 @@ class _Handlers:
         self._workers, self._session, self._vaults = workers, session, vaults
         self._tools = {tool.name: tool for tool in tools}
 
-    async def list_tools(self, *_: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[declare(tool) for tool in self._tools.values()])
-
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
@@ -171,19 +176,10 @@ class _Handlers:
             return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
 
-    async def list_resources(self, *_: object) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[_RESOURCE])
-
-    async def list_templates(self, *_: object) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
-
     async def read_resource(self, _: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         text = await self._serve(lambda kb: read_resource(kb, uri), _UNKNOWN_RESOURCE)
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
-
-    async def list_prompts(self, *_: object) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = next((one for one in PROMPTS if one.name == params.name), None)
