@@ -256,6 +256,11 @@ def test_a_whole_session_is_decided_at_once(queue: Path, open_kb: OpenKB, run: R
     assert run("--vault", queue, "review", "approve").returncode == 2
 
 
+def test_no_editor_is_opened_where_nobody_sees_it(run: Run, queue: Path) -> None:
+    done = run("--vault", queue, "review", "edit", "new", env={"EDITOR": "", "VISUAL": ""})
+    assert (done.returncode, "nobody is there" in done.stderr) == (2, True)
+
+
 def test_a_proposal_is_edited_and_goes_on_waiting(queue: Path, open_kb: OpenKB, run: Run) -> None:
     file = queue / "memory/review/new.md"
     before = file.read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +175,8 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     """
     kb = options.kb
     if text is None:
+        if not (sys.stdin.isatty() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+            raise UsageError("nobody is there to edit it", "give the text: memory-kb review edit ID TEXT")
         text = click.edit(kb.source(entry).body)
     run = kb.review.edit(entry, text, dry_run=options.dry_run) if text is not None else RunReport(None, "review edit")
     return finish_run(options, run)
