@@ -25,12 +25,13 @@ from memory_kb.agents.payloads import (
 from memory_kb.errors import UsageError
 from memory_kb.plainfiles import append_plain, make_folder, read_file, read_plain
 from memory_kb.regex import regex
-from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
+from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.context.briefs import Claims
     from memory_kb.context.framing import Given
+    from memory_kb.context.rare_words import Recall
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
@@ -221,48 +222,44 @@ class Hooks:
 
     def _start_context(self, call: HookCall, agent: Agent) -> str:
         """Return what a session starts with; where it goes on with what it knew, only what is new."""
-        from memory_kb.context.hook_context import look_up
         from memory_kb.context.session_start import build_start, read_start
 
-        settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        vault_index, today, task = self._index(), self._vault.today(), self._current_task(call)
+        today, task = self._vault.today(), self._current_task(call)
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
-            found = look_up(index, vault_index, task, settings.floor, today).find() if task else ()
+            found = self._recall(index, task).find() if task else ()
             start = read_start(index, today, shown, call.session)
             return start, [one.memory for one in islice(found, _MOST_FITTING)]
 
-        material, found = vault_index.read(read)
+        material, found = self._index().read(read)
         fitting = [one for one in found if one.id not in shown]
         given = build_start(material, fitting, today, self._claims(), agent.most_chars)
         return self._give("context" if goes_on else START, given, call, agent, task)
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
         """Return what bears on a prompt and was not shown in this session yet."""
-        from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
+        from memory_kb.context.hook_context import build_prompt_context, find_task
 
         task = find_task(call.prompt)
         if not task:
             return ""
-        index, floor, today = self._index(), self._vault.settings.context.floor, self._vault.today()
-        shown = self._shown_in(call.session)
-        claims = self._claims()
-        given = index.read(
-            lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, claims)
+        shown, today, claims = self._shown_in(call.session), self._vault.today(), self._claims()
+        given = self._index().read(
+            lambda index: build_prompt_context(self._recall(index, task).find(), shown, today, claims)
         )
         return self._give("context", given, call, agent, task)
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
         """Return why hooks do not put an entry before an agent at a prompt."""
-        from memory_kb.context.hook_context import content_words, explain_silence, find_task, look_up
+        from memory_kb.context.hook_context import content_words, explain_silence, find_task
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
 
-        settings, vault_index, task = self._vault.settings.context, self._index(), find_task(prompt)
-        shown, today = self._shown_in(session or self._vault.session), self._vault.today()
+        settings, task = self._vault.settings.context, find_task(prompt)
+        shown = self._shown_in(session or self._vault.session)
 
         def explain(index: SqliteIndex) -> WhyNot:
             entry = listing.find_entry_by_name(self._vault, index, wanted)
@@ -273,11 +270,10 @@ class Hooks:
                 words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
                 why = Absence("few-words", words)
             else:
-                recall = look_up(index, vault_index, task, settings.floor, today)
-                why = explain_silence(recall, entry.id, index.keys_of(entry), shown, settings.floor)
+                why = explain_silence(self._recall(index, task), entry.id, index.keys_of(entry), shown, settings.floor)
             return WhyNot(prompt, entry.id, entry.path, *why)
 
-        return vault_index.read(explain)
+        return self._index().read(explain)
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
@@ -315,13 +311,14 @@ class Hooks:
 
     def _give(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> str:
         """Log which entries an agent is given, and return the text."""
-        if given.ids or verb == START:
-            time_now = format_time(self._vault.clock())
-            session = call.session or self._vault.session
-            RetrievalLog(self._vault.machine / "log").append(
-                Retrieval(time_now, verb, given.ids, query, session, agent.name, injected=True)
-            )
+        log_shown(self._vault, verb, given.ids, query=query, session=call.session, agent=agent.name, injected=True)
         return given.text
+
+    def _recall(self, index: SqliteIndex, task: str) -> Recall:
+        """Look up what bears on a prompt or a task."""
+        from memory_kb.context.hook_context import look_up
+
+        return look_up(index, self._index(), task, self._vault.settings.context.floor, self._vault.today())
 
     def _claims(self) -> Claims:
         from memory_kb.context.briefs import Claims

@@ -151,8 +151,12 @@ def log_shown(
     task: str | None = None,
     injected: bool = False,
 ) -> None:
-    """Log which entries were shown, so that the end of the session can credit those that were used."""
-    if shown := tuple(dict.fromkeys(ids)):
+    """Log which entries were shown, so that the end of the session can credit those that were used.
+
+    That a session begins anew is logged where it is shown nothing, too.
+    """
+    shown = tuple(dict.fromkeys(ids))
+    if shown or verb == START:
         one = Retrieval(format_time(vault.clock()), verb, shown, query, session or vault.session, agent, task, injected)
         RetrievalLog(vault.machine / "log").append(one)
 
