@@ -12,6 +12,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import conversations
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
+from memory_kb.plainfiles import read_file
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 
@@ -120,8 +121,7 @@ def _read_or_empty(file: Path) -> str:
 
 def _read_or_fail(file: Path) -> str:
     try:
-        with open(file, "rb") as stream:
-            return stream.read(_MAX_NOTE).decode("utf-8-sig", "replace")
+        return read_file(file, _MAX_NOTE).decode("utf-8-sig", "replace")
     except OSError as exc:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
 
@@ -132,17 +132,12 @@ def read_json(source: Path) -> str:
     if source.is_dir() and not _is_inside(file, source):
         raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")
     try:
-        data = _read_archived(file) if zipfile.is_zipfile(file) else _read_start(file)
+        data = _read_archived(file) if zipfile.is_zipfile(file) else read_file(file, _MAX_JSON + 1)
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
         raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _MAX_JSON:
         raise UnreadableInput(f"{file} is larger than {_MAX_JSON / 1e6:.0f} MB", "cut it into parts, an array each")
     return data.decode("utf-8", "replace")
-
-
-def _read_start(file: Path) -> bytes:
-    with open(file, "rb") as stream:
-        return stream.read(_MAX_JSON + 1)
 
 
 def _read_archived(file: Path) -> bytes:
