@@ -59,10 +59,10 @@ class EntryText(NamedTuple):
 
 
 _IS_LISTED = "IN (SELECT value FROM json_each(?))"
-_TEXT = "source, entry_id, title, line, end_line, part, content"
+_TEXT = ("source", "id", "title", "line", "end_line", "part", "content")
 
 
-def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Iterator[tuple[str, list[EntryText]]]:
+def _join_texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, list[EntryText]]]:
     """Yield each file with the texts of its entries, from their chunks in order."""
     for source, chunks in itertools.groupby(rows, operator.itemgetter(0)):
         found: list[tuple[str, str, int, list[str]]] = []
@@ -409,9 +409,8 @@ class SqliteIndex(Index):
     def tag_lists(self, filters: Filters) -> Iterator[tuple[str, str]]:
         """Return the file and the tags, separated by commas, of each entry that passes the filters."""
         condition, values = where(filters, self.sql)
-        return self._rows(
-            f"SELECT c.source, c.tags || ',' || c.text_tags FROM chunks c WHERE c.part = 0 AND {condition}", values
-        )
+        tags = "c.tags || ',' || c.text_tags"
+        return iter(self._select(["source", "tags"], f"c.part = 0 AND {condition}", values, tags=tags))
 
     def entries_of(self, sources: Iterable[str], filters: Filters = EVERYTHING) -> list[StoredEntry]:
         """Return the entries of some files that pass the filters, in path order."""
@@ -459,10 +458,8 @@ class SqliteIndex(Index):
 
     def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
         """Return the texts of the entries of some files, in file order."""
-        rows = self._connection.execute(
-            f"SELECT {_TEXT} FROM chunks WHERE source {_IS_LISTED} ORDER BY source, position",
-            (as_array(sources),),
-        )
+        are_inside, values = self._among("source", sources)
+        rows = self._select(_TEXT, f"{are_inside} ORDER BY c.source, c.position", values)
         return dict(_join_texts(rows))
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
