@@ -11,7 +11,7 @@ from conftest import write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.markdown.links import find_links
+from memory_kb.markdown.links import find_links, rewrite_anchors
 
 if TYPE_CHECKING:
     from conftest import Files
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 )
 def test_what_a_markdown_link_is(text: str, found: list[tuple[str, str]]) -> None:
     assert [(link.target, link.anchor) for link in find_links(text)] == found
+
+
+def test_links_into_the_note_itself_follow_a_heading() -> None:
+    text = "[[#Old|x]] [[# Old]] [y](#old 'Title') [z](<#old>) [a][b] [c](d.md) `[[#Old]]`\n\n[b]: #old\n[//]: # (a comment)\n"
+    assert rewrite_anchors(text, lambda link: "New" if link.is_wikilink else "new") == (
+        "[[#New|x]] [[# New]] [y](#new 'Title') [z](<#new>) [a][b] [c](d.md) `[[#Old]]`\n\n[b]: #new\n[//]: # (a comment)\n"
+    )
 
 
 NOTES = {

@@ -51,6 +51,16 @@ def log_of(kb: KnowledgeBase) -> bytes:
     return file.read_bytes() if file.exists() else b""
 
 
+@posix
+def test_what_moves_is_as_readable_as_it_was(place: Path) -> None:
+    with open_at(place) as kb:
+        for path in (MANY.path, SINGLE.path):
+            kb.vault.resolve(path).chmod(0o600)
+        kb.writer.run("test", plan_all(kb))
+        moved = ("memory/archive/2026-11/b.md", "~global/rules/one.md")
+        assert [kb.vault.resolve(path).stat().st_mode & 0o777 for path in moved] == [0o600, 0o600]
+
+
 def test_a_run_is_logged_with_a_line_for_each_change(place: Path) -> None:
     with open_at(place) as kb:
         report = kb.writer.run("test", plan_all(kb))

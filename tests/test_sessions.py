@@ -300,13 +300,17 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
         Event(content="a" * 5_000_000 + "z"),
         Event(args={"text": "\x00" * 900_000, "list": ["b" * 90_000] * 50}),
         Event(extra={"blob": "c" * 9_000_000, "more": ["d" * 150_000] * 100}),
+        Event(args={"numbers": list(range(900_000))}),
+        Event(args={"file_path": "a.py", "content": "e" * 260_000}),
     ]
     kb.sessions.append(events, session="s")
     assert max(map(len, log_of(kb, "s").read_bytes().splitlines())) < MAX_LINE
     first, *rest = replay(kb, "s")
-    assert len(rest) == 2
+    assert len(rest) == 4
     assert len(first.content or "") < MAX_TEXT + 100
     assert "4,800,001 characters" in (first.content or "")
+    assert (rest[-1].args or {})["file_path"] == "a.py"
+    assert "240,000 characters" in (rest[-1].args or {})["content"]
 
 
 @pytest.mark.slow
