@@ -280,6 +280,12 @@ def test_a_task_in_a_script_without_spaces(task: str, note: str, vault: MakeVaul
     assert open_kb(vault(files)).context(task).ids == ("timeout",)
 
 
+def test_one_word_of_many_is_not_what_a_task_is_about(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("redis", "The upload tests need Redis on port 6380.")}))
+    assert kb.context("Name museums in Lisbon that show paintings of ships, harbours and an upload of light").ids == ()
+    assert kb.context("Mend the upload of pictures").ids == ("redis",)
+
+
 def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: Open) -> None:
     said = "The upload tests need Redis on port 6380, and the upload worker too."
     files = CONFIG | {

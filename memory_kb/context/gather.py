@@ -13,8 +13,8 @@ from memory_kb.context.relevance import (
     fits_files,
     is_about,
     may_be_given,
-    shared_words,
     strip_endings,
+    weigh_shared,
     weigh_topic,
 )
 from memory_kb.index.port import VectorQuery
@@ -65,9 +65,8 @@ _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
 _WORDS = 40
-#: What scores less than this share of the best is not given. Measured with the questions of eight collections, that
-#: saves 5 to 45 % of the characters, and what answers a question is among the rest as often as before.
-_LEAST_OF_BEST = 0.3
+#: Beside the best, nothing is given that shares less than this with the task and scores less than that.
+_LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
 #: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
 _ECHO = "episode"
 
@@ -167,10 +166,16 @@ class Gathering:
         return list(self.index.memories(filters))
 
     def _topic(self) -> Topic:
-        terms = parse_query(self.request.text).terms[:_WORDS]
-        queries = [parse_query(term).expression for term in terms]
-        counts, entries = self.index.count_entries(queries, _ECHO)
-        return weigh_topic(terms, counts, max(entries, 1))
+        """Return what the words of the task are worth; one that no entry says counts in its other forms."""
+        query = parse_query(self.request.text)
+        terms, beginnings = query.terms[:_WORDS], query.beginnings()
+        counts, entries = self.index.count_entries(terms, _ECHO)
+        said = dict(zip(terms, counts, strict=True))
+        unsaid = {term: beginnings[term] for term in terms if not said[term] and term in beginnings}
+        if unsaid:
+            others, _ = self.index.count_entries(list(unsaid.values()), _ECHO)
+            said |= zip(unsaid, others, strict=True)
+        return weigh_topic({beginnings.get(term, term): count for term, count in said.items()}, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
         """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
@@ -181,14 +186,15 @@ class Gathering:
             return ()
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.question)
         fitting = [
-            one
+            (worth, one)
             for one in self._entries_of(hits)
-            if fits_files(one.memory, self.task.files)
-            and is_about(topic, shared_words(topic, one.memory), one.hit)
+            if is_about(topic, worth := weigh_shared(topic, one.memory), one.hit)
+            and fits_files(one.memory, self.task.files)
             and self.is_kept(one.memory)
         ]
-        least = _LEAST_OF_BEST * max((one.hit.score for one in fitting), default=0.0)
-        return [one for one in fitting if one.hit.score >= least]
+        least_worth = _LEAST_WORTH * max((worth for worth, _ in fitting), default=0.0)
+        least_score = _LEAST_SCORE * max((one.hit.score for _, one in fitting), default=0.0)
+        return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""

@@ -1,9 +1,10 @@
 """Decide which hits of a search are about the task at all."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import heapq
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from memory_kb.globs import fits_any
 from memory_kb.model import Hit, Memory
 from memory_kb.text import has_cjk
 
-#: Shared words must be half of the task's, or be worth half a word that is in one note alone.
-_MIN_SHARE, _MIN_WORTH = 0.5, 0.5
+#: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
+_LEAST_SHARE, _RAREST = 0.2, 12
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 _WORD, _INSIDE = re.compile(r"\w+"), re.compile(r"\w")
@@ -38,11 +39,21 @@ def rarity(count: int, texts: int) -> float:
     return math.log((texts + 2) / (count + 0.5))
 
 
-def weigh_topic(terms: Sequence[str], counts: Sequence[int], notes: int) -> Topic:
-    """Return the words of a task, weighed by how rare they are in the notes; a word that is in no note weighs 0."""
-    counted = zip(terms, counts, strict=True)
-    worth = {strip_endings(term.strip('" *')): rarity(count, notes) if count else 0.0 for term, count in counted}
-    return Topic(worth, _MIN_WORTH * rarity(1, notes))
+def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
+    """Return the words of a task, weighed by how rare they are in the notes.
+
+    A word that is in no note weighs 0, and counts half of the rarest in what is needed: the task is about it, too.
+    `counts` has the notes that say each word, by the expression that finds it, such as `"deploy"`, or `"einstell" *`
+    for a word that begins so.
+    """
+    rarest = rarity(1, notes)
+    worth = {_bare(term): rarity(count, notes) if count else 0.0 for term, count in counts.items()}
+    return Topic(worth, _LEAST_SHARE * sum(heapq.nlargest(_RAREST, [one or rarest / 2 for one in worth.values()])))
+
+
+def _bare(term: str) -> str:
+    word = term.strip('" *').casefold()
+    return f"{word}*" if term.endswith("*") and not has_cjk(word) else strip_endings(word)
 
 
 def strip_endings(word: str) -> str:
@@ -58,35 +69,35 @@ def strip_endings(word: str) -> str:
     return short
 
 
-def is_about(topic: Topic, shared: Collection[str], hit: Hit) -> bool:
-    """Return whether a hit that shares some words with the task has to do with it."""
-    if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
-        return True
-    worth = sum(topic.worth[word] for word in shared)
-    return len(shared) >= _MIN_SHARE * len(topic.worth) or worth >= topic.needed
-
-
-def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
-    """Return the words of a task that an entry says, too."""
+def weigh_shared(topic: Topic, memory: Memory) -> float:
+    """Return what the words of a task that an entry says, too, are worth."""
     text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return frozenset(word for word in topic.worth if says(text, word))
+    return sum(worth for word, worth in topic.worth.items() if says(text, word))
+
+
+def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
+    """Return whether a hit has to do with a task, by what the words that they share are worth, or by its meaning."""
+    return worth >= topic.needed or (hit.parts.vector is not None and hit.parts.vector >= _NEAR)
 
 
 def says(text: str, word: str) -> bool:
     """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words.
 
+    With a star at its end, `word` is the beginning of one.
+
     Example:
-        >>> says("all deployments", "deploy"), says("redeploy", "deploy"), says("设置部署密钥", "部署")
+        >>> says("all deployments", "deploy"), says("redeploy", "deploy"), says("die häuser", "häus*")
         (True, False, True)
     """
     if has_cjk(word):  # scripts without spaces have no ends of words
         return word in text
-    start = text.find(word) if word else -1
+    is_beginning, stem = word.endswith("*"), word.rstrip("*")
+    start = text.find(stem) if stem else -1
     while start >= 0:
         found = _WORD.match(text, start)
-        if found and not _INSIDE.match(text[start - 1 : start]) and strip_endings(found[0]) == word:
+        if found and not _INSIDE.match(text[start - 1 : start]) and (is_beginning or strip_endings(found[0]) == stem):
             return True
-        start = text.find(word, start + 1)
+        start = text.find(stem, start + 1)
     return False
 
 
