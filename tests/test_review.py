@@ -256,6 +256,16 @@ def test_a_whole_session_is_decided_at_once(queue: Path, open_kb: OpenKB, run: R
     assert run("--vault", queue, "review", "approve").returncode == 2
 
 
+def test_a_change_beside_the_editor_is_not_overwritten(run: Run, queue: Path, tmp_path: Path) -> None:
+    """What was typed is printed, so that it is not lost."""
+    file, editor = queue / "memory/review/new.md", tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\necho 'Otters like lakes.' > \"$1\"\necho 'Somebody else.' >> '{file}'\n")
+    editor.chmod(0o755)
+    done = run("--vault", queue, "review", "edit", "new", env={"EDITOR": str(editor), "VISUAL": ""})
+    assert (done.returncode, done.stdout) == (6, "Otters like lakes.\n")
+    assert file.read_text().endswith("In full.\nSomebody else.\n")
+
+
 def test_no_editor_is_opened_where_nobody_sees_it(run: Run, queue: Path) -> None:
     done = run("--vault", queue, "review", "edit", "new", env={"EDITOR": "", "VISUAL": ""})
     assert (done.returncode, "nobody is there" in done.stderr) == (2, True)

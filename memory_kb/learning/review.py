@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Unpack
 
-from memory_kb.errors import UsageError
+from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.approval import Approval
 from memory_kb.learning.confidence import read_evidence
@@ -22,7 +22,7 @@ from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, set_body
 from memory_kb.store.files import find_note
 from memory_kb.store.writer import Writer
-from memory_kb.text import short_id, shorten
+from memory_kb.text import encode, hash_of, short_id, shorten
 from memory_kb.vault import Vault
 
 #: The most days that a judgment is put off by.
@@ -195,8 +195,11 @@ class Review:
 
         return self._memories.change_entries("review reject", self._find_all(wanted), plan, dry_run=dry_run)
 
-    def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
-        """Replace the text of a proposal; it stays in the queue."""
+    def edit(self, wanted: str, text: str, *, was: str | None = None, dry_run: bool = False) -> RunReport:
+        """Replace the text of a proposal; it stays in the queue.
+
+        ChangedOnDisk where `was` is the hash of the entry that the text was made from, and it is another now.
+        """
         with self._writer.lock(dry_run=dry_run):
             found = self._memories.find(wanted)
             _check_waiting(found)
@@ -204,6 +207,9 @@ class Review:
                 raise UsageError("there is no text", f"`memory-kb review reject {found.id}` turns it down")
             refuse_secrets(text, allow=self._vault.allows_secrets)
             note = self._writer.read(found.path)
+            entry = find_entry(note.text, note.path, found.id)
+            if was not in (None, hash_of(encode(note.text[entry.span.start : entry.span.end]))):
+                raise ChangedOnDisk(found.path)
             change = set_body(note, found.id, text.strip(), "Review: edited.")
             return self._writer.run("review edit", [change], dry_run=dry_run)
 

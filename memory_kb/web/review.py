@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from memory_kb.errors import UsageError
-from memory_kb.learning.review import ReviewView
+from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.text import encode, hash_of
 from memory_kb.web.entries import read_wanted
 from memory_kb.web.render import LinkBase, render
 from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, PageRequest, see_other
@@ -41,12 +40,8 @@ def show_item(request: PageRequest) -> Response:
     body = Markup(render(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
     return request.page(
         "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
-        text=text.strip("\n"), was=_digest(view), at=f"{view.item.path}:{view.item.line}",
+        text=text.strip("\n"), was=hash_of(encode(view.text)), at=f"{view.item.path}:{view.item.line}",
     )  # fmt: skip
-
-
-def _digest(view: ReviewView) -> str:
-    return hashlib.sha256(view.text.encode("utf-8", "replace")).hexdigest()
 
 
 def judge(request: PageRequest) -> Response:
@@ -64,9 +59,10 @@ def _judge(request: PageRequest, judgment: str, entry: str) -> RunReport:
     if judgment == "reject":
         return review.reject(entry, reason=request.param("reason", 1_000).strip() or None)
     if judgment == "edit":
-        if _digest(review.show(entry)) != request.param("was"):
-            raise UsageError("somebody changed it in the meantime", "load the page again")
-        return review.edit(entry, request.param("text", LONGEST_FORM))
+        try:
+            return review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
+        except ChangedOnDisk:
+            raise UsageError("somebody changed it in the meantime", "load the page again") from None
     if judgment == "snooze":
         days = request.param("days")
         if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
