@@ -200,7 +200,7 @@ def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
-    kb.index.__dict__["vector_search"] = VectorSearch(kb.vault, Meaning)
+    kb.index.__dict__["vector_search"] = VectorSearch(Meaning, kb.vault.machine)
     kb.sync()
     assert kb.stats().chunks == 5
     assert compact(kb) == (5, 4)

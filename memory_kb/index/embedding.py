@@ -185,21 +185,17 @@ def _cut_batches(texts: Texts, limits: Limits) -> Iterator[list[str]]:
 class VectorSearch:
     """The embedding model of a vault and the vectors made with it.
 
-    It is the model that the settings ask for, or what `choose` gives; None for none.
+    `choose` gives the model that the settings ask for, or None.
     """
 
-    def __init__(self, vault: "Vault", choose: Callable[[], Embedder | None] | None = None) -> None:
-        self._vault, self._choose, self._machine = vault, choose, vault.machine
+    def __init__(self, choose: Callable[[], Embedder | None], machine: Path) -> None:
+        self._choose, self._machine = choose, machine
         self._query_vectors: dict[str, Vectors] = {}
 
     @functools.cached_property
     def embedder(self) -> Embedder | None:
         """The embedder in use."""
-        if self._choose:
-            return self._choose()
-        from memory_kb.providers.choose import choose_embedder
-
-        return choose_embedder(self._vault.settings.embeddings, self._vault.environ)
+        return self._choose()
 
     def close(self) -> None:
         """Close the embedder; it is chosen again when needed."""
@@ -303,3 +299,10 @@ class VectorSearch:
                 self._query_vectors.clear()
             self._query_vectors[text] = vector
         return self._query_vectors[text]
+
+
+def open_vector_search(vault: "Vault") -> VectorSearch:
+    """Return the embedding model that the settings ask for, with its vectors in the machine folder."""
+    from memory_kb.providers.choose import choose_embedder
+
+    return VectorSearch(lambda: choose_embedder(vault.settings.embeddings, vault.environ), vault.machine)

@@ -416,9 +416,9 @@ class VaultIndex:
     @functools.cached_property
     def vector_search(self) -> "VectorSearch":
         """The embedding models of this vault and their vectors."""
-        from memory_kb.index.embedding import VectorSearch
+        from memory_kb.index.embedding import VectorSearch, open_vector_search
 
-        return VectorSearch(self._vault, self._choose)
+        return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
 
     @functools.cached_property
     def team(self) -> "Team":

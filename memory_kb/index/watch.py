@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
-from memory_kb.index.embedding import VectorSearch
+from memory_kb.index.embedding import open_vector_search
 from memory_kb.index.port import Progress
 from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.model import Problem, SyncReport
@@ -329,7 +329,7 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
     """Yield the steps that follow each batch, with an index of their own: send it to the team's index, and embed it."""
     index, embedded = VaultIndex(vault), 0
     if vault.settings.embeddings.provider != "none":
-        vector_search = VectorSearch(vault)
+        vector_search = open_vector_search(vault)
         opened.callback(vector_search.close)
 
     def publish(_: threading.Event) -> Iterable[str]:
