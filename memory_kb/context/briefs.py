@@ -12,6 +12,7 @@ from memory_kb.context.framing import Given, as_line, flatten, frame
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.model import Memory
+from memory_kb.regex import regex
 from memory_kb.text import count_tokens, short_id
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
-_SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
+_SENTENCE = regex(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
 _DAYS_A_USE = 30
 #: Characters of the remark on what an entry cites.
 _MARK_LENGTH = 300

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from memory_kb.injected import wrap
 from memory_kb.private import cut_private
+from memory_kb.regex import regex
 from memory_kb.text import shorten
 
 #: What every context begins with.
@@ -15,21 +16,21 @@ PREAMBLE = (
 )
 #: The longest text of an entry on a line of its own, in characters.
 LINE_LENGTH = 300
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_COMMENT = re.compile(r"<!--|-->")
+_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_COMMENT = regex(r"<!--|-->")
 #: Tags by which hosts separate the parts of a prompt; others, such as HTML, are text.
-_TAG = re.compile(
+_TAG = regex(
     r"<(?=/?(?:\||(?:system|user|assistant|human|instructions?|context|memor(?:y|ies)|tools?|functions?|results?|documents?|prompt|thinking|admin|antml)\b))",
     re.IGNORECASE,
 )
-_RULE = re.compile(r"^(---.*)$", re.MULTILINE)
-_HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_RULE = regex(r"^(---.*)$", re.MULTILINE)
+_HEADING = regex(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
+_FENCE = regex(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 #: What is nothing to read in one line: the marks of headings and of lists, fences, rules of dashes and of tables.
-_HEAD = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
-_LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
-_BARE = re.compile(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
+_HEAD = regex(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_LIST_SIGN = regex(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
+_BARE = regex(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
 
 
 class Given(NamedTuple):

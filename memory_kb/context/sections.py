@@ -23,6 +23,7 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Memory, Span
+from memory_kb.regex import regex
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id, shorten
 
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
+_HEADING = regex(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
 #: An item of a list that ends without a stop.
-_ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
+_ITEM = regex(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
 
 
 def rule_details(memory: Memory) -> str:
@@ -60,7 +61,7 @@ _MOST_EPISODES = 3
 _LONG_INSTITUTIONAL = 2_000
 _SUMMARY = 120
 _MAX_EPISODE = 1_200
-_ACTION_LOG = re.compile(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_ACTION_LOG = regex(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HISTORY = (
     "## Historical Learnings (from previous sessions)\n\n"
     "Background that may be out of date: check it against the code before you rely on it."
