@@ -272,8 +272,8 @@ def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
 #: The most of a file that is read before an edit, in bytes.
 _LONGEST_FILE = 1_000_000
 #: What a patch of Codex does to a file, and lines of it that go and come in one place.
-_PATCHED = re.compile(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
-_CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
+_PATCHED = regex(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
+_CHANGED = regex(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> "list[Edit]":
