@@ -13,7 +13,7 @@ from memory_kb.model import Hit, Memory
 from memory_kb.text import has_cjk
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
-_LEAST_SHARE, _RAREST = 0.2, 12
+_LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 _WORD, _INSIDE = re.compile(r"\w+"), re.compile(r"\w")
