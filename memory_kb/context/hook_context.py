@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
 from memory_kb.model import LIVE_STATUSES, Filters, Memory
+from memory_kb.regex import regex
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk
 
@@ -31,7 +31,7 @@ _LEAST_SAID = 4
 _LETTERS = 4
 #: What a section this near in meaning says counts twice; so many are looked at.
 _NEAR, _MOST_NEAR = 0.6, 60
-_WORD = re.compile(r"[^\W_]+")
+_WORD = regex(r"[^\W_]+")
 
 
 def find_task(prompt: str) -> str:

@@ -3,23 +3,23 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import heapq
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.model import Hit, Memory
+from memory_kb.regex import regex
 from memory_kb.text import has_cjk
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
-_WORD, _INSIDE = re.compile(r"\w+"), re.compile(r"\w")
+_WORD, _INSIDE = regex(r"\w+"), regex(r"\w")
 #: The usual endings of English words, as an expression.
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
-_SUFFIX = re.compile(rf"(?<=\w{{4}})(?:{ENDINGS})$")
+_SUFFIX = regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 
 
 class Topic(NamedTuple):
