@@ -569,8 +569,13 @@ class Memory(NamedTuple):
 
     @property
     def is_failed_episode(self) -> bool:
-        """Whether it is an episode that did not go well, which no context gives as an example."""
-        return self.kind == "episode" and self.word("outcome") not in (None, "success", "partial")
+        """Whether it is an episode that failed, which no context gives as an example."""
+        return self.kind == "episode" and self.word("outcome") == "failure"
+
+    @property
+    def is_mixed_episode(self) -> bool:
+        """Whether it is an episode of which nobody knows that it went well."""
+        return self.kind == "episode" and self.word("outcome") not in (None, "success", "partial", "failure")
 
     @property
     def is_pinned(self) -> bool:

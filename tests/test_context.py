@@ -298,6 +298,16 @@ def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: O
     assert kb.context("upload tests of the worker need redis").ids == ("redis",)
 
 
+def test_an_episode_says_what_it_was_about(vault: MakeVault, open_kb: Open) -> None:
+    body = "## Action log\n\n- t=1 Edit a.py -> ok\n\n## Errors\n\n- timeout => none"
+    told = entry(
+        "ep", body, "episode", outcome="mixed", title="Mend uploads", goal="Mend the upload", files="[a.py, b.py]"
+    )
+    text = open_kb(vault(CONFIG | {"memory/episodes/2026-11-01/ep.md": told})).context("mend the uploads").text
+    assert "Goal: Mend the upload\nFiles: a.py, b.py\n\n##### Errors\n\n- timeout => none" in text
+    assert "t=1" not in text
+
+
 def test_what_is_shown_is_logged_once(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
     context = kb.context(TASK, labels=["testing"], agent="coder", session="s1")

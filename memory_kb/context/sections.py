@@ -56,11 +56,14 @@ def rule_details(memory: Memory) -> str:
 
 #: What retrieved learnings of each layer are worth beside each other.
 _COLLECTION_WEIGHTS = {"episode": 0.6, "skill": 0.4}
+#: What an episode counts of which nobody knows that it went well.
+_MIXED = 0.8
 _MOST_LEARNINGS, _MOST_PROXY, _MAX_PROXY_CHARS = 10, 5, 4_000
 _MOST_EPISODES = 3
 _LONG_INSTITUTIONAL = 2_000
 _SUMMARY = 120
 _MAX_EPISODE = 1_200
+_GOAL, _MOST_FILES = 200, 5
 _ACTION_LOG = regex(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HISTORY = (
     "## Historical Learnings (from previous sessions)\n\n"
@@ -319,12 +322,16 @@ def _weigh(found: "Iterable[FittingEntry]", taken: set[str]) -> "Iterator[Fittin
     """Yield the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = (one for one in found if one.memory.id not in taken and not one.memory.is_failed_episode)
     learnings = [one for one in rest if one.memory.kind != "skill"]
-    learnings.sort(key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
+    learnings.sort(key=lambda one: -one.hit.score * _weight_of(one.memory))
     episodes = 0
     for one in learnings:
         episodes += one.memory.kind == "episode"
         if one.memory.kind != "episode" or episodes <= _MOST_EPISODES:
             yield one
+
+
+def _weight_of(memory: Memory) -> float:
+    return _COLLECTION_WEIGHTS.get(memory.kind, 1.0) * (_MIXED if memory.is_mixed_episode else 1.0)
 
 
 def _show_host(hits: Sequence[Hit]) -> ContextSection:
@@ -335,12 +342,18 @@ def _show_host(hits: Sequence[Hit]) -> ContextSection:
 
 
 def _passage(found: "FittingEntry") -> str:
-    """Return what an entry says to the task; of an episode what came of it, not each of its actions."""
-    if found.memory.kind != "episode":
+    """Return what an entry says to the task; of an episode what it was about and what came of it, not its actions."""
+    memory = found.memory
+    if memory.kind != "episode":
         return found.hit.text
-    text = _ACTION_LOG.sub("", found.memory.text).strip()
+    facts = {
+        "Goal": shorten(memory.word("goal") or "", _GOAL),
+        "Files": ", ".join(memory.words("files")[:_MOST_FILES]),
+    }
+    text = _ACTION_LOG.sub("", memory.text).strip()
     begun = text[:_MAX_EPISODE]
-    return text if text == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
+    told = text if text == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
+    return "\n\n".join(filter(None, ("\n".join(f"{name}: {said}" for name, said in facts.items() if said), told)))
 
 
 def _quote(text: str) -> str:

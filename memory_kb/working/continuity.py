@@ -191,9 +191,9 @@ class Continuity:
 
 
 def _is_given(memory: Memory, today: date) -> bool:
-    """Return whether an agent is given an entry: not one that is replaced, doubted, unverified or failed."""
-    is_sound = not (memory.is_superseded or memory.is_unverified or memory.is_failed_episode)
-    return is_sound and not is_doubted(memory, today)
+    """Return whether a line names an entry: not one that is replaced, doubted, unverified or did not go well."""
+    went_well = not (memory.is_failed_episode or memory.is_mixed_episode)
+    return went_well and not (memory.is_superseded or memory.is_unverified or is_doubted(memory, today))
 
 
 def _said_of(memory: Memory) -> str:
