@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_kb.learning.capture import read_messages
+from memory_kb.markdown.links import find_links
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 
@@ -71,3 +72,10 @@ def test_a_long_text_of_an_odd_shape_holds_nothing_up(unit: str, make: Callable[
         text = f"{lead}{unit * (SIZE // len(unit))}{end}"
         list(read_messages(make(text)))
         trace_session("s", make(text))
+
+
+@pytest.mark.parametrize("lead", ["[x](", "[x]:", "[x](a.md", "[[", "[x](<#a"])
+@pytest.mark.parametrize("unit", [" ", "\n", "(", "[x](", "[x]: \n"], ids=repr)
+def test_a_link_that_never_ends_holds_nothing_up(lead: str, unit: str) -> None:
+    text = f"{lead}{unit * (SIZE // len(unit))}y [z](b.md)"
+    assert [link.target for link in find_links(text, with_own=True)] == ["b.md"]

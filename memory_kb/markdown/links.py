@@ -30,8 +30,8 @@ _PATH = (
     r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))?(#[^\s()]*+)?)"
 )
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-_INLINE_LINK = regex(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
-_REFERENCE = regex(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_INLINE_LINK = regex(rf"\]\(\s*+{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
+_REFERENCE = regex(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*+{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _BRACKET = regex(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 #: What is shown of a link is no longer than this.
 _MOST_SHOWN = 1_000
