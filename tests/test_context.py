@@ -304,7 +304,7 @@ def test_an_episode_says_what_it_was_about(vault: MakeVault, open_kb: Open) -> N
         "ep", body, "episode", outcome="mixed", title="Mend uploads", goal="Mend the upload", files="[a.py, b.py]"
     )
     text = open_kb(vault(CONFIG | {"memory/episodes/2026-11-01/ep.md": told})).context("mend the uploads").text
-    assert "Goal: Mend the upload\nFiles: a.py, b.py\n\n##### Errors\n\n- timeout => none" in text
+    assert "Goal: Mend the upload\n\n##### Errors\n\n- timeout => none\n\nFiles: a.py, b.py\n" in text
     assert "t=1" not in text
 
 

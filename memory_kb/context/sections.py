@@ -63,7 +63,7 @@ _MOST_EPISODES = 3
 _LONG_INSTITUTIONAL = 2_000
 _SUMMARY = 120
 _MAX_EPISODE = 1_200
-_GOAL, _MOST_FILES = 200, 5
+_MOST_FILES = 5
 _ACTION_LOG = regex(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HISTORY = (
     "## Historical Learnings (from previous sessions)\n\n"
@@ -346,14 +346,12 @@ def _passage(found: "FittingEntry") -> str:
     memory = found.memory
     if memory.kind != "episode":
         return found.hit.text
-    facts = {
-        "Goal": shorten(memory.word("goal") or "", _GOAL),
-        "Files": ", ".join(memory.words("files")[:_MOST_FILES]),
-    }
     text = _ACTION_LOG.sub("", memory.text).strip()
     begun = text[:_MAX_EPISODE]
     told = text if text == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
-    return "\n\n".join(filter(None, ("\n".join(f"{name}: {said}" for name, said in facts.items() if said), told)))
+    goal = "" if text.startswith("## Goal") else memory.word("goal") or ""  # as episodes were written before
+    files = ", ".join(memory.words("files")[:_MOST_FILES])
+    return "\n\n".join(filter(None, (goal and f"Goal: {goal}", told, files and f"Files: {files}")))
 
 
 def _quote(text: str) -> str:

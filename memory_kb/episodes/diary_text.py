@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport
 
 #: The headings of an episode's body, in their order .
-SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
+SECTIONS = (
+    "Goal",
+    "Action log",
+    "Errors",
+    "Results",
+    "Accomplishments",
+    "Decisions",
+    "Challenges",
+    "Key learnings",
+    "Summary",
+)
 _HEADING = re.compile(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
 _ITEM = re.compile(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
 _OWN_ID = re.compile(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
@@ -262,7 +272,8 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     if trace.more_failures:
         errors.append(f"and {trace.more_failures} more of other sorts")
     results = [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits[-MOST:]]
-    lists = (lines, errors, results, *diary, (trace.summary,) if trace.summary else ())
+    goal, summary = ((text,) if text else () for text in (trace.goal, trace.summary))
+    lists = (goal, lines, errors, results, *diary, summary)
     return "\n\n".join(
         f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items)
         for name, items in zip(SECTIONS, lists, strict=True)

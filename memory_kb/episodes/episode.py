@@ -33,7 +33,7 @@ from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
 from memory_kb.text import counted, hash_of, shorten, slugify
 
-_TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
+_TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
 MACHINE_FIELDS = (
     "outcome",
@@ -77,7 +77,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     unresolved = sum(1 for failure in trace.failures if failure.resolution is None)
     day = trace.began[:10] or _day_of(trace.session) or now.astimezone(UTC).date().isoformat()
     named = trace.session if is_first else f"{trace.session}\n{trace.job or ''}\n{trace.task or ''}"
-    goal = tidy(trace.goal or trace.summary or "")
+    goal = tidy(shorten(trace.goal or trace.summary or "", _LONGEST_GOAL))
     files = trace.changed or trace.seen[:_GOAL_FILES]
     ended = min(trace.ended, format_time(now))[:19] + "Z" if trace.ended else day
     facts: dict[str, Value | None] = {

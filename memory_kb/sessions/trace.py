@@ -21,7 +21,7 @@ from memory_kb.text import shorten
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
 _FAILURES, _FILES, _RETRIES, _COMMITS = 40, 30, 20, 20
-_GOAL, _SAID = 200, 100
+_TASK, _POLICY, _SAID = 500, 200, 100
 #: A session that is ended later than this many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
@@ -297,7 +297,7 @@ class _Tracer:
 
     def _person(self, event: Event) -> None:
         text = own_words(clean_for_model(event.content))
-        said = shorten(" ".join(text.split()), _GOAL)
+        said = shorten(" ".join(text.split()), _TASK)
         if not said:
             return
         known = self.facts
@@ -308,7 +308,7 @@ class _Tracer:
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
         policies = [one.text for one in find_statements(text) if one.kind == "policy"]
         policies += [one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:"))]
-        self.constraints.update(dict.fromkeys(shorten(policy, _GOAL) for policy in policies))
+        self.constraints.update(dict.fromkeys(shorten(policy, _POLICY) for policy in policies))
         request = asks_to_revert(text)
         self.asked = Reverted(known.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
         self.recent = {}
