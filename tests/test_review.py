@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import reviewing
-from conftest import NOW, Files, Run
+from conftest import NOW, Files, Run, write_files
 from reviewing import TEXT, proposal, rule, waiting
 from support import days_ago, entry, ids, notes_of
 
@@ -264,6 +264,20 @@ def test_a_change_beside_the_editor_is_not_overwritten(run: Run, queue: Path, tm
     done = run("--vault", queue, "review", "edit", "new", env={"EDITOR": str(editor), "VISUAL": ""})
     assert (done.returncode, done.stdout) == (6, "Otters like lakes.\n")
     assert file.read_text().endswith("In full.\nSomebody else.\n")
+
+
+def test_a_proposal_is_edited_where_it_is_named(run: Run, queue: Path, tmp_path: Path) -> None:
+    """The same id may be at two scopes: then its place says which is meant."""
+    text = proposal("Otters like lakes.", id="new")
+    write_files(queue, {"memory/jobs/one/review/new.md": text})
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho 'Otters like ponds.' > \"$1\"\n")
+    editor.chmod(0o755)
+    env = {"EDITOR": str(editor), "VISUAL": ""}
+    done = run("--vault", queue, "review", "edit", "memory/review/new.md:1", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "Otters like ponds." in (queue / "memory/review/new.md").read_text()
+    assert (queue / "memory/jobs/one/review/new.md").read_text() == text
 
 
 def test_no_editor_is_opened_where_nobody_sees_it(run: Run, queue: Path) -> None:

@@ -32,7 +32,6 @@ from memory_kb.reports import RunReport
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.editing.source import Source
     from memory_kb.kb import KnowledgeBase
     from memory_kb.learning.outcomes import CreditedEntry
     from memory_kb.learning.review import ReviewItem
@@ -179,17 +178,18 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     if text is None:
         if not (sys.stdin.isatty() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
             raise UsageError("nobody is there to edit it", "give the text: memory-kb review edit ID TEXT")
-        return finish_run(options, _edit_in_editor(options, kb.source(entry)))
+        return finish_run(options, _edit_in_editor(options, entry))
     return finish_run(options, kb.review.edit(entry, text, dry_run=options.dry_run))
 
 
-def _edit_in_editor(options: Options, source: Source) -> RunReport:
+def _edit_in_editor(options: Options, entry: str) -> RunReport:
     """Replace the text of a proposal by what is made of it in an editor; print that where somebody else changed it."""
+    source = options.kb.source(entry)
     text = click.edit(source.body)
     if text is None:
         return RunReport(None, "review edit")
     try:
-        return options.kb.review.edit(source.view.id, text, was=source.hash, dry_run=options.dry_run)
+        return options.kb.review.edit(entry, text, was=source.hash, dry_run=options.dry_run)
     except ChangedOnDisk:
         print_text(text)
         raise
