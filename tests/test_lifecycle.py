@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +10,12 @@ import pytest
 from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import VaultBusy
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.outcomes import find_due
 from memory_kb.learning.stages import STAGES, guess_stage
 from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
+from memory_kb.vault import hold_lock
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -315,3 +317,48 @@ def test_without_a_judge_nothing_goes_to_the_home(vault: MakeVault, open_kb: Ope
     kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Write tests first.", reinforcement_count=9)}))
     assert kb.promote().run is None
     assert not home.exists()
+
+
+class Judge:
+    """A language model for which everything holds everywhere; `meanwhile` is called while it is asked."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self._meanwhile, self.prompts = meanwhile, list[str]()
+
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+        assert schema["additionalProperties"] is False
+        assert timeout > 0
+        self.prompts.append(prompt)
+        self._meanwhile()
+        return {"everywhere": [1, 2]}
+
+
+def test_what_changes_while_the_judge_is_asked_is_judged_again(vault: MakeVault, open_kb: Open) -> None:
+    notes = {f"memory/learnings/{name}.md": entry(name, said) for name, said in (("a", "Pin Redis."), ("b", "Use uv."))}
+    folder = vault(CONFIG | notes | jobs(SAID, SAID, SAID))
+    kb, other = open_kb(folder), open_kb(folder)
+    edited = entry("b", "Use uv in this project alone.")
+
+    def edit() -> None:
+        (folder / "memory/learnings/b.md").write_text(edited)
+        other.forget("j0")
+
+    kb.models.__dict__["llm"] = judge = Judge(edit)
+    assert [change.path.rpartition("-")[0] for change in kb.promote().changes] == ["~global/learnings/pin-redis"]
+    assert (folder / "memory/learnings/b.md").read_text() == edited
+    kb.models.__dict__["llm"] = again = Judge()
+    kb.promote()
+    assert ("[1] Pin Redis." in judge.prompts[0], "[1] Use uv in this" in again.prompts[0]) == (True, True)
+
+
+def test_a_judgment_counts_when_what_follows_from_it_is_written(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Pin Redis.")}))
+    kb.models.__dict__["llm"] = judge = Judge()
+    monkeypatch.setattr("memory_kb.store.writer.hold_lock", lambda path, _: hold_lock(path, 0.0))
+    with hold_lock(kb.vault.machine / "lock", 0.0), pytest.raises(VaultBusy):
+        kb.promote()
+    assert [change.action for change in kb.promote().changes] == ["create"]
+    assert kb.promote().run is None
+    assert len(judge.prompts) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from memory_kb.store.json_lines import append_lines, read_objects
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memory_kb.learning.memories import Memories
     from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
@@ -106,6 +108,10 @@ def _may_rise(memory: Memory) -> bool:
     return is_free and is_fit and memory.word("promoted_from") is None
 
 
+def _may_be_general(memory: Memory) -> bool:
+    return _may_rise(memory) and memory.place.scope == "project" and memory.place.learning_type == "task"
+
+
 def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Learning:
     """Return an entry as it is offered to a wider place; `sources` are all that say the same."""
     is_general = place.scope == "global"
@@ -156,35 +162,40 @@ class Lifecycle:
         The judge is a language model; without one, or when it fails, nothing goes to the home. A dry run asks no judge.
         """
         now = self._vault.clock()
-        memories = self._memories.all()
-        learnings, changes = plan_job_promotion(memories, now)
-        chosen, notices = ((), ()) if dry_run else self._judge(memories)
-        general = [make_copy(one, [one], Location("global"), now) for one in chosen]
-        plan = (*changes, *self._memories.plan_ingest([*learnings, *general]).changes)
-        report = self._memories.run_plan(
-            "promote", lambda fresh: plan_job_promotion(fresh, now)[1], plan, dry_run=dry_run
-        )
+        judgments, notices = ({}, ()) if dry_run else self._judge(self._memories.all())
+
+        def plan(memories: Sequence[Memory]) -> Plan:
+            learnings, changes = plan_job_promotion(memories, now)
+            # An entry that somebody changed while the judge was asked is another one.
+            general = (one for one in memories if _may_be_general(one) and judgments.get(_judgment_key(one)))
+            copies = [make_copy(one, [one], Location("global"), now) for one in general]
+            return (*changes, *self._memories.plan_ingest([*learnings, *copies]).changes)
+
+        report = self._memories.run_plan("promote", plan, dry_run=dry_run)
+        if judgments:  # what is logged is never judged again: only when the copies are written
+            lines = [{"key": key, "everywhere": is_general} for key, is_general in judgments.items()]
+            append_lines(self._judged, lines)
         return report._replace(notices=(*report.notices, *notices))
 
-    def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
-        """Return the project's entries that a model says hold everywhere, the most used first, and what went wrong."""
+    @property
+    def _judged(self) -> Path:
+        return self._vault.machine / "log" / "judged.jsonl"
+
+    def _judge(self, memories: Sequence[Memory]) -> tuple[Mapping[str, bool], tuple[str, ...]]:
+        """Return which of the project's most used entries a model says hold everywhere, and what went wrong."""
         if not self._models.has_llm:
-            return (), ()
-        log = self._vault.machine / "log" / "judged.jsonl"
-        judged = frozenset(str(line.get("key")) for line in read_objects(log))
-        own = (one for one in memories if one.place.scope == "project" and one.place.learning_type == "task")
-        fitting = (one for one in own if _may_rise(one) and _judgment_key(one) not in judged)
+            return {}, ()
+        judged = frozenset(str(line.get("key")) for line in read_objects(self._judged))
+        fitting = (one for one in memories if _may_be_general(one) and _judgment_key(one) not in judged)
         asked = sorted(fitting, key=lambda one: (-one.reinforcement_count, one.path, one.id))[:_BATCH]
         if not asked:
-            return (), ()
+            return {}, ()
         lines = (f"[{n}] {' '.join(one.text.split())[:_MAX_SHOWN]}" for n, one in enumerate(asked, 1))
         prompt = _PROMPT.format(shown="\n".join(lines))
         answer, notice = self._models.ask(prompt, _SCHEMA, _SECONDS, "nothing was promoted to the home")
         if answer is None:
-            return (), (notice,)
-        chosen = tuple(one for number, one in enumerate(asked, 1) if number in answer["everywhere"])
-        append_lines(log, [{"key": _judgment_key(one), "everywhere": one in chosen} for one in asked])
-        return chosen, ()
+            return {}, (notice,)
+        return {_judgment_key(one): number in answer["everywhere"] for number, one in enumerate(asked, 1)}, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive the live entries whose activation score is below 0.1, except those made in the last weeks."""
