@@ -256,6 +256,12 @@ def test_a_whole_session_is_decided_at_once(queue: Path, open_kb: OpenKB, run: R
     assert run("--vault", queue, "review", "approve").returncode == 2
 
 
+def test_a_file_keeps_its_ending_when_it_is_approved(vault: MakeVault, open_kb: OpenKB) -> None:
+    files = {"memory/review/NEW.MD": proposal("Otters like rivers.", id="new"), "memory/learnings/NEW.MD": "Mine.\n"}
+    done = open_kb(vault(CONFIG | files)).review.approve("new")
+    assert [change.to for change in done.changes if change.to] == ["memory/learnings/NEW-2.MD"]
+
+
 def test_a_change_beside_the_editor_is_not_overwritten(run: Run, queue: Path, tmp_path: Path) -> None:
     """What was typed is printed, so that it is not lost."""
     file, editor = queue / "memory/review/new.md", tmp_path / "editor"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -72,12 +73,12 @@ class Approval:
         folder = self.folder_of(memory.place)
         if not memory.path.startswith(f"{folder}review/"):
             return None
-        name = memory.path.rpartition("/")[2].removesuffix(".md")
+        name, ending = os.path.splitext(memory.path.rpartition("/")[2])
         if sum(one.path == memory.path for one in self.memories) > 1:
             name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
         day = f"{parse_date(memory.created_at) or self.today}/" if memory.kind == "episode" else ""
         stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
-        return f"{first_free(stem, lambda one: f'{one}.md' in taken)}.md"
+        return first_free(stem, lambda one: one + ending in taken) + ending
 
     def _find_institutional(self, memory: Memory) -> str | None:
         """Return the `institutional.md` that an entry of `review/` is meant for."""
