@@ -83,6 +83,23 @@ def test_a_checkpoint_splices(vault: MakeVault, open_kb: Open) -> None:
     assert (folder / "memory/notes/ledger.md").read_text() == text
 
 
+def test_a_ledger_that_is_retired_in_the_same_moment_stays_as_it_is(
+    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = vault(CONFIG)
+    kb, file = open_kb(folder), folder / "memory/ledgers/a.md"
+    kb.ledgers.set("a", task="Old", git=False)
+    retired = file.read_text().replace("status: active", "status: retired")
+
+    def recover() -> tuple[str, ...]:  # called when the vault is locked, before the files are read
+        file.write_text(retired)
+        return ()
+
+    monkeypatch.setattr(kb.writer, "recover", recover)
+    assert kb.ledgers.set("a", task="New", git=False).action == "unchanged"
+    assert file.read_text() == retired
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("before", "after"),

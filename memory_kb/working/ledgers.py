@@ -209,6 +209,8 @@ class Ledgers:
         now = self._vault.clock()
 
         def plan(memory: Memory) -> Change | None:
+            if not memory.is_live:
+                return None
             ledger = apply_checkpoint(read_ledger(memory), given, now)
             return plan_fields(memory, _changed_fields(ledger, given), "A checkpoint.")
 
