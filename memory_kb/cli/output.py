@@ -213,18 +213,12 @@ def print_rows(
         echo("  ".join(shown))
 
 
-def print_listing(
-    options: Options,
-    fields: Any,
-    rows: Iterable[Sequence[object]],
-    empty: str,
-    styles: Sequence[Mapping[str, Any]] = ({"fg": "green"},),
-) -> None:
+def print_listing(options: Options, fields: Any, rows: Iterable[Sequence[object]], empty: str) -> None:
     """Print a list: as JSON where that is asked for, else in columns, or a sentence where there is nothing."""
     if options.printed_as_json(fields):
         return
     listed = list(rows)
-    print_rows(listed, styles)
+    print_rows(listed, [{"fg": "green"}])
     if not listed:
         say(empty)
 

@@ -57,7 +57,6 @@ class Writer:
         vault: Vault,
         index_written: Callable[[Iterable[str]], tuple[str, ...]],
         *,
-        occasion: str | None = None,
         agent_files: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._vault = vault
@@ -65,7 +64,7 @@ class Writer:
         self._agent_files = agent_files
         self._held: set[tuple[int, str]] = set()
         self._notices: tuple[str, ...] = ()
-        self.occasion = occasion
+        self.occasion: str | None = None
 
     def during(self, occasion: str) -> Writer:
         """Return a writer whose runs are part of an occasion, which `undo` reverts together."""
