@@ -45,6 +45,19 @@ def test_a_subset_that_passes_does_not_hide_what_fails() -> None:
     assert judge_outcome(again) == "success"
 
 
+@pytest.mark.parametrize(
+    ("failed", "worked", "resolution"),
+    [
+        ("python -c 'import seaborn'", "python --version", None),
+        ("make tests", "make test", "`make test` went through instead"),
+    ],
+)
+def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolution: str | None) -> None:
+    events = [user("Run all of it now."), bash(failed, "SyntaxError: invalid syntax", ok=False), bash(worked, "3.11.7")]
+    (trace,) = trace_session("s", [Event(**one) for one in events])
+    assert [failure.resolution for failure in trace.failures] == [resolution]
+
+
 def test_a_pipe_does_not_hide_a_failed_test() -> None:
     assert read_answer(Call("test", "pytest"), "==== 2 failed, 1 passed in 3.0s ====", None, ok=True).ok is False
     assert read_answer(Call("run", "cat"), "the docs say: 2 failed, 1 passed", None, ok=True).ok is True

@@ -140,6 +140,8 @@ def covers(call: Call, failed: Call) -> bool:
     """
     if call.shown == failed.shown:
         return True
+    if call.kind == "look" and failed.kind != "look":  # `python --version` is no `python run.py`
+        return False
     if call.command and failed.command and is_small_change(failed.command, call.command):
         return call.kind not in CHECKS or _is_within(failed.targets, call.targets)
     if call.family != failed.family:
