@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -195,3 +197,15 @@ def test_many_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[.
 def test_the_help_lists_all_formats(run: Run) -> None:
     told = run("import", "--help").stdout
     assert all(one in told for one in FORMATS)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_read_where_a_person_names_it_and_not_in_a_folder(kb: KnowledgeBase, tmp_path: Path) -> None:
+    pipe, export = tmp_path / "pipe", tmp_path / "export"
+    export.mkdir()
+    for one in (pipe, export / "conversations.json"):
+        os.mkfifo(one)
+    threading.Thread(target=pipe.write_text, args=(json.dumps(MEM0),), daemon=True).start()
+    assert kb.import_(pipe, format="mem0", dry_run=True).pieces
+    with pytest.raises(UnreadableInput, match="a pipe"):
+        kb.import_(export, format="claude-export")

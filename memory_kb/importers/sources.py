@@ -121,7 +121,7 @@ def _read_or_empty(file: Path) -> str:
 
 def _read_or_fail(file: Path) -> str:
     try:
-        return read_file(file, _MAX_NOTE).decode("utf-8-sig", "replace")
+        return _read_named(file, _MAX_NOTE).decode("utf-8-sig", "replace")
     except OSError as exc:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
 
@@ -131,13 +131,20 @@ def read_json(source: Path) -> str:
     file = source / _CHATS if source.is_dir() else source
     if source.is_dir() and not _is_inside(file, source):
         raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")
+    read = read_file if source.is_dir() else _read_named
     try:
-        data = _read_archived(file) if zipfile.is_zipfile(file) else read_file(file, _MAX_JSON + 1)
+        data = _read_archived(file) if file.is_file() and zipfile.is_zipfile(file) else read(file, _MAX_JSON + 1)
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
         raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _MAX_JSON:
         raise UnreadableInput(f"{file} is larger than {_MAX_JSON / 1e6:.0f} MB", "cut it into parts, an array each")
     return data.decode("utf-8", "replace")
+
+
+def _read_named(file: Path, most: int) -> bytes:
+    """Return the first bytes of a file that a person names, which may be a pipe, as in `import <(jq . export.json)`."""
+    with open(file, "rb") as stream:
+        return stream.read(most)
 
 
 def _read_archived(file: Path) -> bytes:
