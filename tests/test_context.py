@@ -251,7 +251,7 @@ def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
     }
     kb = open_kb(vault(CONFIG | files))
     learnings = section(kb.context(TASK), "learnings")
-    found = re.findall(r"^### .* \((.*), [a-z]+\)\n(.*)", learnings, re.MULTILINE)
+    found = re.findall(r"^### .* \((.*), episode, outcome: success\)\n(.*)", learnings, re.MULTILINE)
     assert {ids[0], ids[2]} <= {name for name, _ in found}
     assert ids[1] not in learnings
     assert all(kb.show(name).id == name and text.strip() for name, text in found)
@@ -305,6 +305,7 @@ def test_an_episode_says_what_it_was_about(vault: MakeVault, open_kb: Open) -> N
     )
     text = open_kb(vault(CONFIG | {"memory/episodes/2026-11-01/ep.md": told})).context("mend the uploads").text
     assert "Goal: Mend the upload\n\n##### Errors\n\n- timeout => none\n\nFiles: a.py, b.py\n" in text
+    assert "(ep, episode, outcome: mixed)" in text
     assert "t=1" not in text
 
 

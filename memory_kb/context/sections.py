@@ -255,9 +255,11 @@ class ContextBuilder:
         lines = [self.claims.marks[memory.id]] if memory.id in self.claims.marks else []
         if memory.is_unverified:
             lines, said = [*lines, _UNVERIFIED], _quote(said)
-        sure = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
+        known = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
+        if memory.kind == "episode" and memory.word("outcome"):
+            known = f", outcome: {memory.word('outcome')}"
         source, named = as_line(one.hit.path.rpartition("/")[2], 100), as_line(short_id(memory.id), 80)
-        return "\n".join((f"### {source} ({named}, {memory.kind}{sure})", *lines, said))
+        return "\n".join((f"### {source} ({named}, {memory.kind}{known})", *lines, said))
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
