@@ -285,6 +285,7 @@ def test_one_word_of_many_is_not_what_a_task_is_about(vault: MakeVault, open_kb:
     kb = open_kb(vault(CONFIG | notes | {"memory/learnings/o.md": entry("other", "Nothing else is.")}))
     assert kb.context("Name museums in Lisbon that show paintings of ships, harbours and an upload of light").ids == ()
     assert kb.context("Is the upload of a form slow").ids
+    assert kb.context("is it the").ids == ()
 
 
 def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: Open) -> None:

@@ -168,6 +168,9 @@ class Gathering:
     def _topic(self) -> Topic:
         """Return what the words of the task are worth; one that no entry says counts in its other forms."""
         query = parse_query(self.request.text)
+        bare = [term.strip('" *').casefold() for term in query.terms]
+        if stop_words(bare).issuperset(bare):  # "no", "do it"
+            return weigh_topic({}, 1)
         terms, beginnings = query.terms[:_WORDS], query.beginnings()
         counts, entries = self.index.count_entries(terms, _ECHO)
         said = dict(zip(terms, counts, strict=True))
