@@ -256,8 +256,8 @@ class ContextBuilder:
         if memory.is_unverified:
             lines, said = [*lines, _UNVERIFIED], _quote(said)
         known = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
-        if memory.kind == "episode" and memory.word("outcome"):
-            known = f", outcome: {memory.word('outcome')}"
+        if memory.kind == "episode" and (outcome := memory.word("outcome")):
+            known = f", outcome: {as_line(outcome, 40)}"
         source, named = as_line(one.hit.path.rpartition("/")[2], 100), as_line(short_id(memory.id), 80)
         return "\n".join((f"### {source} ({named}, {memory.kind}{known})", *lines, said))
 
