@@ -136,7 +136,8 @@ def test_a_rule_that_sessions_speak_against_is_not_stored(notes: Path, home: Pat
             told = await ask(client, "memory_learn", text=LINT, kind="rule")
             assert told.is_error
             assert "3 against" in told.text
-            assert (await ask(client, "memory_learn", text="Use tabs.", kind="rule")).is_error
+            for kind in ("rule", "pattern"):  # two names for one kind
+                assert (await ask(client, "memory_learn", text="Use tabs.", kind=kind)).is_error
 
     anyio.run(work)
     assert not (notes / "memory/rules").exists()

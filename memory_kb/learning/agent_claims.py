@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.user_text import own_words, sentences
+from memory_kb.model import KIND_ALIASES
 from memory_kb.reports import Learned
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
@@ -122,18 +123,14 @@ class AgentClaims:
         Raises:
             UsageError: past sessions speak against the rule.
         """
-        claim = Draft(text, kind, priority=priority, source=source)
-        trust, confidence = judge_claim(claim, scope, typed_lately(self._vault.machine)), None
+        kind, confidence = KIND_ALIASES.get(kind, kind), None
+        trust = judge_claim(
+            Draft(text, kind, priority=priority, source=source), scope, typed_lately(self._vault.machine)
+        )
         if kind == "rule" and trust.source != EXPLICIT:
-            verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
-            if verdict.decision == "reject":
-                problem = f"the rule is not stored: {verdict.reason}"
-                raise UsageError(problem, "say when it holds and what to do, or leave it")
-            if verdict.existing:
-                same = verdict.existing
-                run = self._rules.feedback(same.id, "success", reason="An agent found nearly the same.")
-                return Learned(same.id, same.path, "reinforced", run)
-            confidence = verdict.confidence
+            same, confidence = self._weigh(text, scope, job, task)
+            if same:
+                return same
         learned = self._entries.learn(
             text,
             kind=kind,
@@ -149,3 +146,15 @@ class AgentClaims:
             confidence=confidence,
         )
         return learned._replace(waits_for=trust.waits_for)
+
+    def _weigh(self, text: str, scope: str, job: str | None, task: str | None) -> tuple[Learned | None, float | None]:
+        """Hold a rule against past sessions; return the one that says the same, reinforced, or how far it is trusted."""
+        verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
+        if verdict.decision == "reject":
+            problem = f"the rule is not stored: {verdict.reason}"
+            raise UsageError(problem, "say when it holds and what to do, or leave it")
+        if verdict.existing is None:
+            return None, verdict.confidence
+        same = verdict.existing
+        run = self._rules.feedback(same.id, "success", reason="An agent found nearly the same.")
+        return Learned(same.id, same.path, "reinforced", run), None
