@@ -1,4 +1,4 @@
-"""Format entries as one line each, and select how many fit on a page."""
+"""Format entries as one line each, and select how many fit."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
@@ -77,7 +77,7 @@ class Claims:
                 yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
 
 
-class Page:
+class EntryLines:
     """Entries as lines under headings, each once, within a budget of tokens.
 
     `shown` are the entries that have a line, by their ids.
@@ -140,7 +140,7 @@ class Page:
         return f"{write(memory)} {mark}".rstrip()
 
     def framed(self) -> Given:
-        """Return the page as a whole context; nothing where it is empty."""
+        """Return the lines as a whole context; nothing where it is empty."""
         return Given(frame(self.text), self.ids) if self.shown else Given()
 
 

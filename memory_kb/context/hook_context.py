@@ -126,7 +126,7 @@ def explain_silence(
 
 def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
-    from memory_kb.context.briefs import Page, write_brief
+    from memory_kb.context.briefs import EntryLines, write_brief
     from memory_kb.context.framing import frame
 
     passages: dict[str, str] = {}
@@ -140,9 +140,9 @@ def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], toda
     def write(memory: Memory) -> str:
         return write_brief(memory, today, passages[memory.id])
 
-    page = Page(_PROMPT_TOKENS - len(frame("")) // 4 - 1, claims)
-    page.add("", take(), write, most=_MOST_ENTRIES)
-    return page.framed()
+    lines = EntryLines(_PROMPT_TOKENS - len(frame("")) // 4 - 1, claims)
+    lines.add("", take(), write, most=_MOST_ENTRIES)
+    return lines.framed()
 
 
 def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
@@ -159,12 +159,12 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
 
 def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write the entries that name a file and were not shown yet, the most used first."""
-    from memory_kb.context.briefs import Page, order_by_use, write_brief
+    from memory_kb.context.briefs import EntryLines, order_by_use, write_brief
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
-    page = Page(_FILE_TOKENS, claims)
-    page.add("", order_by_use(fresh, today), lambda one: write_brief(one, today), most=_MOST_ENTRIES)
-    return page.framed()
+    lines = EntryLines(_FILE_TOKENS, claims)
+    lines.add("", order_by_use(fresh, today), lambda one: write_brief(one, today), most=_MOST_ENTRIES)
+    return lines.framed()
 
 
 def _cites(memory: Memory, file: str) -> bool:

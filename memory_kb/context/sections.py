@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.briefs import Claims, Page, write_brief
+from memory_kb.context.briefs import Claims, EntryLines, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
 from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import (
@@ -155,7 +155,7 @@ class ContextBuilder:
         institutional = show_institutional(material.institutional, self.claims.marks)
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
-        layers = Page(settings.layer_tokens, self.claims, self.count)
+        layers = EntryLines(settings.layer_tokens, self.claims, self.count)
         is_whole = self._fill_layers(layers, fitting)
         taken |= layers.shown.keys()
         proxies = (one for one in material.proxy if one.memory.id not in taken)
@@ -182,7 +182,7 @@ class ContextBuilder:
             oversize=tuple(_complain(sections, settings, is_whole=is_whole)),
         )
 
-    def _fill_layers(self, layers: Page, fitting: Sequence[Memory]) -> bool:
+    def _fill_layers(self, layers: EntryLines, fitting: Sequence[Memory]) -> bool:
         """Add what always holds, what fits the task, procedures and links; return whether all of the first fits.
 
         Links are followed from what fits the task: what always holds links to everything.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.context.briefs import Claims, Page, order_by_use, write_brief
+from memory_kb.context.briefs import Claims, EntryLines, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional
@@ -99,15 +99,15 @@ def build_start(
     kept_free = _FITTING if fitting else 0
     rules_first = order_by_use(material.rules, today)
     rules_cost = count_tokens(_RULES_HEAD) + sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
-    page = Page(budget, claims)
+    lines = EntryLines(budget, claims)
     core = order_by_use(material.core, today)
     left_out = {
-        "of what always holds": page.add("## Core Memory", core, write, keep_free=min(_RULES, rules_cost) + kept_free),
-        "rules": page.add(_RULES_HEAD, rules_first, write, keep_free=kept_free),
+        "of what always holds": lines.add("## Core Memory", core, write, keep_free=min(_RULES, rules_cost) + kept_free),
+        "rules": lines.add(_RULES_HEAD, rules_first, write, keep_free=kept_free),
         "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
     }
-    page.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
-    parts = [page.text, *(one.text for one in tail), _say_left_out(left_out)]
+    lines.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
+    parts = [lines.text, *(one.text for one in tail), _say_left_out(left_out)]
     head, rest = always.text, "\n\n".join(filter(None, parts))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
         place = as_line(material.institutional[-1].path, 200)
@@ -115,7 +115,7 @@ def build_start(
         cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
         head = (cut.rpartition("\n")[0] or cut) + end
     text = "\n\n".join(filter(None, (head, rest)))
-    ids = (*always.ids, *page.ids, *(one for part in tail for one in part.ids))
+    ids = (*always.ids, *lines.ids, *(one for part in tail for one in part.ids))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
 
 
