@@ -324,6 +324,20 @@ def test_the_oldest_specstory_has_no_mark(kb: KnowledgeBase, tmp_path: Path) -> 
     assert (kind, [event.content for event in events[1:]]) == ("specstory", ["Add one.", "Done."])
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (AIDER, "aider"),
+        (CURSOR, "cursor"),
+        ("## User\n\nWhat is this?\n\n## Claude\n\nA turn of SpecStory.\n", "markdown"),
+        ("User: What is this?\nAssistant: A turn of SpecStory.\n", "markdown"),
+    ],
+)
+def test_a_conversation_about_specstory_is_none_of_it(text: str, kind: str, kb: KnowledgeBase, tmp_path: Path) -> None:
+    said, _, _ = import_text(kb, tmp_path / "a.md", f"{text}\n_**User**_\n")
+    assert said == kind
+
+
 def test_aider(kb: KnowledgeBase, tmp_path: Path) -> None:
     kind, session, events = import_text(kb, tmp_path / ".aider.chat.history.md", AIDER)
     assert (kind, session) == ("aider", "aider-20260504T091011")

@@ -94,6 +94,13 @@ def _time_in(text: str) -> str:
     return normal_time(found[0]) if found else ""
 
 
+def _first_style(lines: Iterable[str]) -> str | None:
+    """Return how the first turn is marked: as SpecStory does, whose oldest files have no other sign, or otherwise."""
+    fence, styles = FenceState(), {"specstory": _SPECSTORY_TURN, **_STYLES}
+    names = (None if fence.advance(line) else _find_mark(line, styles)[0] for line in lines)
+    return next(filter(None, names), None)
+
+
 def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
@@ -284,12 +291,14 @@ def _read_aider_block(kind: str, text: str, made: EventMaker) -> None:
 def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
     """Return the format of a conversation in Markdown: `text` is its beginning, `lines` all of it."""
     begun = text.split("\n")
-    if _SPECSTORY in text or any(_SPECSTORY_TURN.fullmatch(line.rstrip("\r")) for line in begun):
+    if _SPECSTORY in text:
         return "specstory"
     if any(_AIDER_START.fullmatch(line) for line in begun):
         return "aider"
     if _EXPORTED.search(text):
         return "cursor"
+    if _first_style(begun) == "specstory":
+        return "specstory"
     # A conversation has turns of a person and of somebody who answers.
     roles = set[str]()
     for turn in turns_of(lines):
