@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -369,7 +369,7 @@ class PageRoute(NamedTuple):
 
     method: str
     path: str
-    effort: str
+    effort: Literal["read", "study", "write"]
     handler: Handler
     takes_old_forms: bool = False
 
