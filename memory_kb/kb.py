@@ -95,7 +95,7 @@ class _Package:
         return found
 
 
-# What is written as `memory_kb.search.service` below is imported when a method is called. Type checkers see the imports above.
+# What is named `memory_kb.search.service` below is imported when it is used. Type checkers see the imports above.
 if not TYPE_CHECKING:
     memory_kb = _Package("memory_kb")
 
