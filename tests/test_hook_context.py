@@ -324,6 +324,22 @@ def test_sessions_with_the_same_words_do_not_make_them_common(vault: Vault, ask:
     assert "quokka" in ask(log, "prompt", prompt=title)
 
 
+def test_sessions_that_began_with_the_same_words_leave_room_for_what_is_known(vault: Vault, ask: Ask) -> None:
+    prompt = "The numbat importer drops rows of the wombat ledger after a restart in the burrow, find out why"
+    episodes = {
+        f"memory/episodes/e{i}.md": note(f"ep-{i}", "episode", f"## Goal\n\n- {prompt}", title=f"Session {i}")
+        for i in range(3)
+    }
+    known = {
+        "memory/learnings/k1.md": note("k-1", "fact", "The numbat importer drops rows; restart the wombat first."),
+        "memory/learnings/k2.md": note("k-2", "pitfall", "A restart of the numbat importer drops rows of the ledger."),
+    }
+    filler = {f"memory/learnings/f{i}.md": note(f"f-{i}", "fact", f"Quokka {i} likes tea.") for i in range(60)}
+    told = ask(vault(NOTES | episodes | known | filler), "prompt", prompt=prompt)
+    assert [entry_id in told for entry_id in ("k-1", "k-2")] == [True, True]
+    assert told.count("[episode]") == 1
+
+
 def test_words_that_all_sessions_begin_with_bring_none_of_them(vault: Vault, ask: Ask) -> None:
     order = "Solve the ticket as the manual checklist describes, with a reproduction first:"
     subjects = ["numbat", "wombat", "bilby", "dingo", "echidna", "possum", "kookaburra", "cassowary", "platypus"]

@@ -134,13 +134,20 @@ class Recall:
         said = Counter(key for keys in self._keys.values() if keys for key in keys)
         bearings = {key: self.weigh(key) for key in self._near | {key for key, n in said.items() if n >= self._least}}
         fitting = [key for key, bearing in bearings.items() if bearing.is_enough]
-        least = _NEXT * max((bearings[key].worth for key in fitting), default=0.0)
+        # A session that began with the same words says more of them than any note, and answers nothing.
+        of_notes = max((bearings[key].worth for key in fitting if key not in self._echoes), default=0.0)
+        of_all = max((bearings[key].worth for key in fitting), default=0.0)
         best = heapq.nsmallest(_SECTIONS, fitting, key=lambda key: (-bearings[key].worth, key))
-        sections = self._index.chunks(key for key in best if bearings[key].worth >= least)
+        sections = self._index.chunks(
+            key for key in best if bearings[key].worth >= _NEXT * (of_all if key in self._echoes else of_notes)
+        )
         ordered = sorted(
             sections.values(),
             key=lambda one: (-bearings[one.key].worth * _SCOPE_WEIGHTS.of(one.scope), one.source, one.position),
         )
+        # Many sessions may have begun like this: all but the best of them come behind the notes.
+        session = next((one.entry_id for one in ordered if one.key in self._echoes), None)
+        ordered.sort(key=lambda one: one.key in self._echoes and one.entry_id != session)
         firsts = {(one.source, one.entry_id): one for one in reversed(ordered)}
         scopes = self._index.scopes_of({one.entry_id for one in ordered}, EVERYTHING)
         for section in ordered:
