@@ -299,6 +299,23 @@ def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: O
     assert kb.context("upload tests of the worker need redis").ids == ("redis",)
 
 
+def test_sessions_about_the_same_task_keep_out_no_note(vault: MakeVault, open_kb: Open) -> None:
+    task = "find out why the upload tests of the worker need redis on a laptop but not in the nightly build"
+    notes = {
+        "memory/learnings/b.md": entry(
+            "worker", f"The worker. {'It has nothing else to do. ' * 20} It uploads on a laptop."
+        ),
+        "memory/learnings/c.md": entry("other", "Invoices are printed on Monday."),
+    }
+    before = open_kb(vault(CONFIG | notes)).context(task).ids
+    sessions = {
+        f"memory/episodes/2026-11-01/e{i}.md": entry(f"e{i}", f"## Goal\n\n- {task}", "episode", outcome="success")
+        for i in range(3)
+    }
+    after = open_kb(vault(CONFIG | notes | sessions)).context(task).ids
+    assert (before, [one for one in after if one == "worker"]) == (("worker",), ["worker"])
+
+
 def test_an_episode_says_what_it_was_about(vault: MakeVault, open_kb: Open) -> None:
     body = "## Action log\n\n- t=1 Edit a.py -> ok\n\n## Errors\n\n- timeout => none"
     told = entry(

@@ -195,8 +195,10 @@ class Gathering:
             and fits_files(one.memory, self.task.files)
             and self.is_kept(one.memory)
         ]
-        least_worth = _LEAST_WORTH * max((worth for worth, _ in fitting), default=0.0)
-        least_score = _LEAST_SCORE * max((one.hit.score for _, one in fitting), default=0.0)
+        # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
+        compared = [(worth, one) for worth, one in fitting if one.memory.kind != _ECHO] or fitting
+        least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
+        least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
         return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
 
     def _for_files(self) -> Iterator[FittingEntry]:
