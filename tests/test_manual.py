@@ -107,7 +107,8 @@ def test_the_messages_in_the_troubleshooting_table_exist() -> None:
 
 def test_links_to_headings_lead_to_one() -> None:
     for page in (*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md"):
-        for target, heading in re.findall(r"\]\(([^):]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        shown = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # a link in code leads nowhere
+        for target, heading in re.findall(r"\]\(([^):]*)#([^)]+)\)", shown):
             assert heading in _anchors(page.parent / target if target else page), f"{page.name}: {target}#{heading}"
 
 
