@@ -183,12 +183,17 @@ def _say(memory: Memory, passage: str | None) -> str:
 def _episode_text(memory: Memory) -> str:
     """Return what an episode is to those who come later: what it was about, how it ended, and what it changed."""
     day, outcome = (memory.created_at or "")[:10], memory.word("outcome") or "unknown"
-    about = memory.title.rstrip(".:")
-    text = f"{about}{'' if about[-1:] in ('?', '!') else '.'} {day or 'Earlier'}, outcome {outcome}."
-    goal, files = memory.word("goal"), memory.words("files")
-    if goal and goal != memory.title:
-        text += f" Goal: {goal.rstrip('.')}."
-    return f"{text} Files: {', '.join(files[:8])}." if files else text
+    about, goal, files = memory.title, memory.word("goal") or "", memory.words("files")
+    if goal.startswith(about.rstrip("….:")):  # a title is the beginning of the goal, unless a person wrote another
+        about, goal = goal, ""
+    parts = [_as_sentence(about), f"{day or 'Earlier'}, outcome {outcome}."]
+    parts += [f"Goal: {_as_sentence(goal)}"] if goal else []
+    return " ".join([*parts, f"Files: {', '.join(files[:8])}."] if files else parts)
+
+
+def _as_sentence(text: str) -> str:
+    bare = text.rstrip(".:")
+    return bare if bare[-1:] in ("?", "!", "…") else f"{bare}."
 
 
 def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
