@@ -172,13 +172,10 @@ class Gathering:
         if stop_words(bare).issuperset(bare):  # "no", "do it"
             return weigh_topic({}, 1)
         terms, beginnings = query.terms[:_WORDS], query.beginnings()
-        counts, entries = self.index.count_entries(terms, _ECHO)
-        said = dict(zip(terms, counts, strict=True))
-        unsaid = {term: beginnings[term] for term in terms if not said[term] and term in beginnings}
-        if unsaid:
-            others, _ = self.index.count_entries(list(unsaid.values()), _ECHO)
-            said |= zip(unsaid, others, strict=True)
-        return weigh_topic({beginnings.get(term, term): count for term, count in said.items()}, max(entries, 1))
+        others = [beginnings.get(term, "") for term in terms]
+        counts, entries = self.index.count_entries([*terms, *others], _ECHO)
+        said = zip(terms, counts[: len(terms)], counts[len(terms) :], strict=True)
+        return weigh_topic({beginnings.get(term, term): own or other for term, own, other in said}, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
         """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, may_be_given, rarity, says, strip_endings
+from memory_kb.context.relevance import Topic, bare_word, may_be_given, rarity, says
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
 from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
@@ -85,19 +85,20 @@ def _most_rare(sections: int) -> int:
     return math.ceil((sections + 2) / math.exp(min(_RARE * rarity(1, sections), _RARE_WORTH)))
 
 
-def _look_up(index: "SqliteIndex", query: TextQuery, most: int) -> dict[str, frozenset[int] | None]:
+def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[str, frozenset[int] | None]:
     """Return the sections that say each word of a query; None for more than `most`.
 
-    For a word that none says these are the sections that say another form of it.
+    A word that none says is looked for in its other forms.
     """
     beginnings = query.beginnings()
-    keys: dict[str, frozenset[int] | None] = {}
+    found: dict[str, frozenset[int] | None] = {}
     for term in query.terms[:_WORDS]:
-        found = index.keys_saying(term, most)
-        if found == frozenset() and term in beginnings:
-            found = index.keys_saying(beginnings[term], most) or found
-        keys[strip_endings(term.strip('" *'))] = found
-    return keys
+        keys, said = index.keys_saying(term, most), term
+        if keys == frozenset() and term in beginnings:
+            others = index.keys_saying(beginnings[term], most)
+            keys, said = (others, beginnings[term]) if others else (keys, said)
+        found[bare_word(said)] = keys
+    return found
 
 
 class Recall:
@@ -115,7 +116,7 @@ class Recall:
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        self._keys = _look_up(index, parse_query(prompt), _most_rare(sections) + len(self._echoes))
+        self._keys = _find_sections(index, parse_query(prompt), _most_rare(sections) + len(self._echoes))
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
         self._beside_all = weigh_rare_words(counts, sections, floor)
         # A word that only sessions say is as rare in the notes as one can be.

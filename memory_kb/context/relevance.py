@@ -47,11 +47,17 @@ def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
     for a word that begins so.
     """
     rarest = rarity(1, notes)
-    worth = {_bare(term): rarity(count, notes) if count else 0.0 for term, count in counts.items()}
+    worth = {bare_word(term): rarity(count, notes) if count else 0.0 for term, count in counts.items()}
     return Topic(worth, _LEAST_SHARE * sum(heapq.nlargest(_RAREST, [one or rarest / 2 for one in worth.values()])))
 
 
-def _bare(term: str) -> str:
+def bare_word(term: str) -> str:
+    """Return the word that a full-text expression is for, as `says` takes it.
+
+    Example:
+        >>> bare_word('"Deployments"'), bare_word('"Häus" *')
+        ('deploy', 'häus*')
+    """
     word = term.strip('" *').casefold()
     return f"{word}*" if term.endswith("*") and not has_cjk(word) else strip_endings(word)
 

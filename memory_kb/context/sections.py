@@ -351,7 +351,7 @@ def _passage(found: "FittingEntry") -> str:
     text = _ACTION_LOG.sub("", memory.text).strip()
     begun = text[:_MAX_EPISODE]
     told = text if text == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
-    goal = "" if text.startswith("## Goal") else memory.word("goal") or ""  # as episodes were written before
+    goal = "" if text.startswith("## Goal") else memory.word("goal") or ""  # agents and people may write one without
     files = ", ".join(memory.words("files")[:_MOST_FILES])
     return "\n\n".join(filter(None, (goal and f"Goal: {goal}", told, files and f"Files: {files}")))
 

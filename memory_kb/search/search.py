@@ -2,7 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -64,11 +64,11 @@ def retrieve(
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     groups = trace.ordered
     first, rest = spread(groups, 1 if request.by_entry else request.per_entry)
-    for find_more in () if request.by_entry else (_find_uncut, _find_beyond_candidates):
-        if len(first) < request.limit:
-            more = _rank_whole(index, trace, find_more(index, trace, request), request.filters, ranking, today)
-            groups = [*groups, *without_copies(more, groups)]
-            first, rest = spread(groups, request.per_entry)
+    further = iter(()) if request.by_entry else _find_further(index, trace, request)
+    while len(first) < request.limit and (relevance := next(further, None)):
+        more = _rank_whole(index, trace, relevance, request, ranking, today)
+        groups = [*groups, *without_copies(more, groups)]
+        first, rest = spread(groups, request.per_entry)
     ordered = first if request.by_entry else [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
@@ -268,27 +268,26 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
     return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
 
 
-def _find_uncut(_index: Index, trace: SearchTrace, _request: Request) -> dict[Candidate, float]:
-    """Return the candidates that were not among the best sections, best first, with their relevance."""
+def _find_further(index: Index, trace: SearchTrace, request: Request) -> Iterator[dict[Candidate, float]]:
+    """Yield more sections with their relevance, best first: candidates that were not cut, then those that are none.
+
+    The relevance of the latter is their score as a share of the best candidate's.
+    """
     cut = {item.candidate.key for item in trace.scored}
-    return {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in cut}
-
-
-def _find_beyond_candidates(index: Index, trace: SearchTrace, request: Request) -> dict[Candidate, float]:
-    """Return sections that are no candidates, best first, with what they score as a share of the best candidate."""
+    if uncut := {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in cut}:
+        yield uncut
     found = trace.found
-    if found.query is None or len(trace.sections) < CANDIDATES:
-        return {}
-    known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
-    more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
-    return {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
+    if found.query is not None and len(trace.sections) >= CANDIDATES:
+        known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
+        more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
+        yield {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
 
 
 def _rank_whole(
     index: Index,
     trace: SearchTrace,
     relevance: Mapping[Candidate, float],
-    filters: Filters,
+    request: Request,
     ranking: Ranking,
     today: date,
 ) -> list[Group]:
@@ -301,7 +300,10 @@ def _rank_whole(
     for one, fit in relevance.items():
         weight = weigh(one, ranking, today)
         scored.append(Scored(one, best_passage[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
-    return [make_group(item, chunks[item.candidate.key]) for item in _without_shadowed(index, scored, chunks, filters)]
+    return [
+        make_group(item, chunks[item.candidate.key])
+        for item in _without_shadowed(index, scored, chunks, request.filters)
+    ]
 
 
 def _make_hit(
