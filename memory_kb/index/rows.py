@@ -92,8 +92,8 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        data = os.read(descriptor, limit + 1)
-        # To read on until there is nothing more would, for most files, take as long again.
+        # To ask for as much as a file may have takes a quarter of a first index: the system maps that much anew each time.
+        data = os.read(descriptor, min(found.st_size, limit) + 1)
         while (
             len(data) != found.st_size and len(data) <= limit and (more := os.read(descriptor, limit + 1 - len(data)))
         ):
