@@ -16,6 +16,7 @@ import click
 
 from memory_kb import KnowledgeBase
 from memory_kb.cli.app import cli
+from memory_kb.services import Services
 
 #: Services that other services use, and that callers have no need of.
 _INNER = frozenset({"index", "writer", "memories", "models", "searching", "listing", "entries", "indexing", "watching"})
@@ -28,16 +29,22 @@ def python_table() -> str:
     return "\n".join(["| call | what it does |", "|---|---|", *rows])
 
 
+def _attributes() -> Iterator[tuple[str, object]]:
+    """Yield the public attributes of a knowledge base: its own methods and verbs, then those of its services."""
+    for owner in (KnowledgeBase, Services):
+        yield from ((name, found) for name, found in vars(owner).items() if not name.startswith("_"))
+
+
 def _methods(kb: KnowledgeBase) -> Iterator[str]:
-    for name, found in vars(KnowledgeBase).items():
-        if not name.startswith("_") and not isinstance(found, property | functools.cached_property):
+    for name, found in _attributes():
+        if not isinstance(found, property | functools.cached_property):
             yield _row(f"kb.{name}", getattr(kb, name))
 
 
 def _families(kb: KnowledgeBase) -> Iterator[str]:
-    flat = {getattr(kb, name) for name, found in vars(KnowledgeBase).items() if hasattr(found, "find")}
-    for family, found in sorted(vars(KnowledgeBase).items()):
-        if isinstance(found, functools.cached_property) and not family.startswith("_") and family not in _INNER:
+    flat = {getattr(kb, name) for name, found in _attributes() if hasattr(found, "find")}
+    for family, found in sorted(_attributes()):
+        if isinstance(found, functools.cached_property) and family not in _INNER:
             service = getattr(kb, family)
             for name, method in inspect.getmembers(service, inspect.ismethod):
                 if not name.startswith("_") and method not in flat:

@@ -333,7 +333,7 @@ def test_a_context_makes_no_continuity_and_fails_for_none(vault: MakeVault, open
 def test_a_context_does_not_wait_for_other_writers(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_kb.context.service._PATIENCE", 0.1)
+    monkeypatch.setattr("memory_kb.working.continuity._PATIENCE", 0.1)
     folder = vault(VAULT | {"memory/CONTINUITY.md": "Moving redis sessions.\n"})
     kb = open_kb(folder)
     kb.sync()

@@ -72,19 +72,19 @@ _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `index` is loaded by what gives context only, and waits for nobody.
+    The index is loaded only by what gives context, and waits for nobody.
     """
 
     def __init__(
         self,
         vault: Vault,
         sessions: Sessions,
-        index: Callable[[], VaultIndex],
+        get_index: Callable[[], VaultIndex],
         needs_background_update: Callable[[], bool],
     ) -> None:
         self._vault = vault
         self._sessions = sessions
-        self._index = index
+        self._get_index = get_index
         self._needs_background_update = needs_background_update
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
@@ -233,7 +233,7 @@ class Hooks:
             start = read_start(index, today, shown, call.session)
             return start, [one.memory for one in islice(found, _MOST_FITTING)]
 
-        material, found = self._index().read(read)
+        material, found = self._get_index().read(read)
         fitting = [one for one in found if one.id not in shown]
         given = build_start(material, fitting, today, self._claims(), agent.most_chars)
         return self._give("context" if goes_on else START, given, call, agent, task)
@@ -246,7 +246,7 @@ class Hooks:
         if not task:
             return ""
         shown, today, claims = self._shown_in(call.session), self._vault.today(), self._claims()
-        given = self._index().read(
+        given = self._get_index().read(
             lambda index: build_prompt_context(self._recall(index, task).find(), shown, today, claims)
         )
         return self._give("context", given, call, agent, task)
@@ -273,7 +273,7 @@ class Hooks:
                 why = explain_silence(self._recall(index, task), entry.id, index.keys_of(entry), shown, settings.floor)
             return WhyNot(prompt, entry.id, entry.path, *why)
 
-        return self._index().read(explain)
+        return self._get_index().read(explain)
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
@@ -284,7 +284,7 @@ class Hooks:
             return ""
         from memory_kb.context.hook_context import build_file_context, read_naming
 
-        naming = self._index().read(lambda index: read_naming(index, file))
+        naming = self._get_index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
         given = build_file_context(naming, self._shown_in(call.session), self._vault.today(), self._claims())
@@ -304,7 +304,7 @@ class Hooks:
         if not edits:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        for rule, edit in find_broken_rules(self._index().read(read_guards), edits):
+        for rule, edit in find_broken_rules(self._get_index().read(read_guards), edits):
             if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
                 reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
         return "\n".join((*reasons, _REFUSED)) if reasons else ""
@@ -318,7 +318,7 @@ class Hooks:
         """Look up what bears on a prompt or a task."""
         from memory_kb.context.hook_context import look_up
 
-        return look_up(index, self._index(), task, self._vault.settings.context.floor, self._vault.today())
+        return look_up(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
 
     def _claims(self) -> Claims:
         from memory_kb.context.briefs import Claims

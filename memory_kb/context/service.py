@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memory_kb.context.briefs import Claims
 from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
-from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.errors import UsageError
 from memory_kb.learning.citations import ClaimState, assess
 from memory_kb.model import Hit, Memory, make_place
 from memory_kb.search.candidates import Request
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
-    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _MOST_HOST = 3
 #: How long git may take to find the cited files that are not where they were.
 _GIT_SECONDS = 1.0
-#: How long another process that writes is waited for, before CONTINUITY.md is left as it is.
-_PATIENCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,6 @@ class Contexts:
 
     _vault: Vault
     _index: VaultIndex
-    _find_writer: Callable[[], Writer]
     _models: Models
     _continuity: Continuity
     _searching: Searching
@@ -85,7 +81,7 @@ class Contexts:
         log_shown(
             self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
         )
-        unwritten = self._keep_up(task, job) if session else ()
+        unwritten = self._continuity.keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
@@ -102,23 +98,6 @@ class Contexts:
             hint = "say in words what is to be done"
             raise UsageError("the files are outside the project, and there is no task", hint)
         raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
-
-    def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
-        """Bring CONTINUITY.md up to date where there is one; return why it was not. Nobody waits for it.
-
-        A plain folder of notes is only read.
-        """
-        if not self._vault.memory or not task.strip():
-            return ()
-        path, note = self._continuity.read(job)
-        if note is None:
-            return ()
-        try:
-            with self._find_writer().lock(patience=_PATIENCE):
-                run = self._continuity.refresh(task, job=job, only_if_there=True).run
-        except (MemoryKBError, OSError) as exc:
-            return (f"{path} was left as it is: {exc}",)
-        return tuple(f"{path} was left as it is: {conflict.message}" for conflict in run.conflicts)
 
     def _ask_host(self, task: str) -> tuple[Hit, ...]:
         """Return what an agent remembers by itself about a task, and does not give its model by itself."""

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class Indexing:
-    """The verbs index (`sync`), cache prune, doctor and lint."""
+    """The verbs index (`sync`), cache prune, doctor and lint; `find_further` returns problems that other rooms find."""
 
     def __init__(
         self,
         vault: Vault,
         index: VaultIndex,
-        find_writer: Callable[[], Writer],
-        further: Callable[[], Iterable[Problem]] = tuple,
+        get_writer: Callable[[], Writer],
+        find_further: Callable[[], Iterable[Problem]],
     ) -> None:
         self._vault = vault
         self._index = index
-        self._find_writer = find_writer
-        self._further = further
+        self._get_writer = get_writer
+        self._find_further = find_further
 
     def sync(
         self,
@@ -101,7 +101,7 @@ class Indexing:
 
         Its unfinished runs are never taken over.
         """
-        with self._find_writer().lock(), self._index.writing():
+        with self._get_writer().lock(), self._index.writing():
             self._index.close()
             try:
                 return adopt(self._vault.machine, dry_run=dry_run)
@@ -128,8 +128,8 @@ class Indexing:
         from memory_kb.index.doctor import keep_last, sweep_leftovers
         from memory_kb.reports import Findings
 
-        repaired = list(self._find_writer().recover()) if fix else []
-        killed = self._find_writer().killed_run()
+        repaired = list(self._get_writer().recover()) if fix else []
+        killed = self._get_writer().killed_run()
         problems = self.check_index()
         if fix:
             if problems:
@@ -151,7 +151,7 @@ class Indexing:
         from memory_kb.index import doctor
 
         with self._index.up_to_date():
-            further = (*self._further(), *self._machine_problems())
+            further = (*self._find_further(), *self._machine_problems())
             return self._index.read(lambda index: doctor.lint(self._vault, index, paths, further))
 
 

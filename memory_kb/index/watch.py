@@ -58,9 +58,7 @@ _FAILURES = (MemoryKBError, OSError, sqlite3.Error)
 class Watching:
     """The verb watch."""
 
-    def __init__(
-        self, vault: Vault, reopen: Callable[[], Vault], idle_steps: Callable[[], tuple[Step, ...]] = tuple
-    ) -> None:
+    def __init__(self, vault: Vault, reopen: Callable[[], Vault], idle_steps: tuple[Step, ...] = ()) -> None:
         self._vault = vault
         self._reopen = reopen
         self._idle_steps = idle_steps
@@ -101,7 +99,7 @@ class Watching:
                 notify(f"{vault.folder} can be watched again")
             with contextlib.closing(watch):
                 watch.observe(poll=vault.settings.watch.poll if poll is None else poll)
-                watch.run(cause, self._idle_steps() if maintain else (), progress)
+                watch.run(cause, self._idle_steps if maintain else (), progress)
             cause, memory_folder, failure = "reopened", vault.memory, ""
 
     def _open(self, memory_folder: Path | None) -> Vault:

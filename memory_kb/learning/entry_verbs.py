@@ -45,8 +45,8 @@ class EntryVerbs:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _listing: Callable[[], Listing]
-    _memories: Callable[[], Memories]
+    _get_listing: Callable[[], Listing]
+    _get_memories: Callable[[], Memories]
 
     def learn(
         self,
@@ -78,7 +78,7 @@ class EntryVerbs:
             Forgotten: the same text was forgotten before, and `force` is not set.
         """
         check_text(text)
-        old = None if supersedes is None else self._memories().find(supersedes)
+        old = None if supersedes is None else self._get_memories().find(supersedes)
         given: dict[str, Value | None] = {
             "status": "proposed" if propose else None,
             "confidence": confidence,
@@ -123,7 +123,7 @@ class EntryVerbs:
 
     def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
         """Let an entry replace an older one, which then weighs half in a search; neither text changes."""
-        replaced, newer = self._memories().find(old), self._memories().find(new)
+        replaced, newer = self._get_memories().find(old), self._get_memories().find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")
         if Link(newer.id, "supersedes") in replaced.links:
@@ -169,7 +169,7 @@ class EntryVerbs:
         `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
         logs, caches and databases: that cannot be undone.
         """
-        view, purged = self._listing().show(wanted), None
+        view, purged = self._get_listing().show(wanted), None
         if purge:
             run, purged = self._purge(view, dry_run=dry_run)
         else:

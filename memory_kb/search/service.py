@@ -28,10 +28,10 @@ _BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `m
 class Searching:
     """The verbs search and why-not."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, find_models: Callable[[], Models]) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, get_models: Callable[[], Models]) -> None:
         self._vault = vault
         self._index = index
-        self._find_models = find_models
+        self._get_models = get_models
         self._host: HostMemory | None = None
 
     def search(
@@ -126,7 +126,7 @@ class Searching:
             return request, ()
         from memory_kb.search.key_terms import name_key_terms
 
-        return name_key_terms(request, self._vault, self._find_models())
+        return name_key_terms(request, self._vault, self._get_models())
 
     def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
         """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, UsageError, explain_refusal
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
@@ -243,24 +241,3 @@ def _is_due(last: datetime | None, now: datetime) -> bool:
         return True
     aware = last if last.tzinfo else last.replace(tzinfo=UTC)
     return now - aware >= _EVERY or aware > now
-
-
-class IdleMaintenance:
-    """The maintenance that is due, done by a watcher while nobody works in the vault.
-
-    `open_again` opens the vault as a knowledge base of its own.
-    """
-
-    def __init__(self, open_again: Callable[[], AbstractContextManager[Any]]) -> None:
-        self._open_again = open_again
-        self._seen = -1
-
-    def __call__(self, stop: threading.Event) -> Iterator[str]:
-        """Do the maintenance that is due when nothing was written since the last call; say what was done."""
-        with self._open_again() as own:
-            before, self._seen = self._seen, own.generation
-            if before != self._seen or stop.is_set() or not own.maintenance.is_maintenance_due():
-                return
-            for step in own.maintenance.maintain().steps:
-                if step.outcome in ("done", "failed"):
-                    yield f"maintenance, {step.name}: {step.message or step.outcome}"

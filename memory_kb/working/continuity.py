@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.errors import CannotSplice, MemoryKBError, UsageError
 from memory_kb.injected import strip
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.managed_block import find, put
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CONTINUITY = "CONTINUITY.md"
 #: The names of the two sections, with the headings that they have.
 SECTIONS = {"relevant": "## Relevant Memories (Auto-Retrieved)", "avoid": "## Mistakes to Avoid (From Learnings)"}
+#: How long another process that writes is waited for, before CONTINUITY.md is left as it is.
+_PATIENCE = 0.2
 #: A summary is at most as long.
 _SUMMARY = 120
 
@@ -118,7 +120,7 @@ class Continuity:
 
     _vault: Vault
     _index: VaultIndex
-    _find_writer: Callable[[], Writer]
+    _get_writer: Callable[[], Writer]
     _searching: Searching
 
     def show(self, job: str | None = None) -> ContinuityView:
@@ -157,12 +159,29 @@ class Continuity:
 
         run, planned = RunReport(None, "continuity"), plan(path)
         if any(planned):
-            run = self._find_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
+            run = self._get_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)
         if not (dry_run or only_if_there):
             log_shown(self._vault, "continuity", (one.id for one in (*relevant, *avoid)), query=words, injected=True)
         return ContinuityReport(path, tuple(one.id for one in relevant), tuple(one.id for one in avoid), run, unsure)
+
+    def keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
+        """Bring CONTINUITY.md up to date for a task where there is one; return why it was not. Nobody waits for it.
+
+        A plain folder of notes is only read.
+        """
+        if not self._vault.memory or not task.strip():
+            return ()
+        path, note = self.read(job)
+        if note is None:
+            return ()
+        try:
+            with self._get_writer().lock(patience=_PATIENCE):
+                run = self.refresh(task, job=job, only_if_there=True).run
+        except (MemoryKBError, OSError) as exc:
+            return (f"{path} was left as it is: {exc}",)
+        return tuple(f"{path} was left as it is: {conflict.message}" for conflict in run.conflicts)
 
     def read(self, job: str | None) -> tuple[str, NoteText | None]:
         """Return the path of CONTINUITY.md, and the file where there is one."""
