@@ -111,6 +111,15 @@ def test_entries_of_both_sides_stay_and_unknown_keys_and_comments_with_them() ->
     assert sorted(said_by(merged.text)) == ["a", "b", "c"]
 
 
+def test_a_key_that_one_side_removed_is_gone_from_lines_that_the_other_rearranged() -> None:
+    ours = ENTRY.replace("tags: [x, y]\n", "")
+    theirs = ENTRY.replace("tags: [x, y]\nowner: wombat\n", "owner: 'wombat'\ntags:\n  - x\n  - y\n")
+    merged = both_ways(ENTRY, ours, theirs)
+    assert merged == TextMerge(theirs.replace("tags:\n  - x\n  - y\n", ""))
+    commented = theirs.replace("- y", "- y # why")
+    assert "# why" in merge(ENTRY, ours, commented).text
+
+
 def test_two_comments_at_one_line_are_a_choice() -> None:
     merged = both_ways(ENTRY, ENTRY.replace("wombat", "wombat # one"), ENTRY.replace("wombat", "wombat # other"))
     assert merged.conflicts == 1

@@ -212,13 +212,32 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
 
     Example:
         >>> align("id: a # mine\\nold: 1\\n", {"id": "a", "old": 1}, MergedFields({"id": "a", "new": 2}, frozenset()))
-        'id: a # mine\\nold: 1\\nnew: 2\\n'
+        'id: a # mine\\nnew: 2\\n'
     """
-    for name, value in merged.values.items():
-        if not is_same(held.get(name, ABSENT), value):
-            with contextlib.suppress(CannotSplice, InvalidBlock):
-                text = set_values(text, Span(0, len(text)), {name: value})
+    for name in dict.fromkeys((*held, *merged.values)):
+        with contextlib.suppress(CannotSplice, InvalidBlock):
+            if name not in merged.values and name not in merged.unsettled:
+                text = drop_key(text, name)
+            elif name in merged.values and not is_same(held.get(name, ABSENT), merged.values[name]):
+                text = set_values(text, Span(0, len(text)), {name: merged.values[name]})
     return text
+
+
+def drop_key(block: str, key: str) -> str:
+    r"""Return a block without the lines of one of its keys.
+
+    Raises:
+        CannotSplice: there is a comment in them, or other values would change with them.
+
+    Example:
+        >>> drop_key("id: a\ntags:\n  - x\nkind: rule\n", "tags")
+        'id: a\nkind: rule\n'
+    """
+    lines = re.search(rf"^{re.escape(key)}:.*\n(?:[ \t-].*\n|\r?\n)*", block, re.MULTILINE)
+    left = block.replace(lines[0], "", 1) if lines and "#" not in lines[0] else block
+    if load_mapping(left) != {name: value for name, value in load_mapping(block).items() if name != key}:
+        raise CannotSplice(f"{key} cannot be removed alone")
+    return left
 
 
 def _says(text: str, merged: MergedFields) -> bool:
