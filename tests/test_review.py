@@ -118,6 +118,18 @@ def test_an_institutional_proposal_goes_to_the_institution(
     assert ((folder / path).read_bytes() if before else (folder / path).exists()) == (before or False)
 
 
+def test_an_approval_is_not_half_undone_where_the_proposal_was_made_anew(vault: MakeVault, open_kb: OpenKB) -> None:
+    files = {"memory/institutional.md": "# Ours\n", "memory/review/p.md": proposal(institutional="true")}
+    folder = vault({**CONFIG, **files})
+    kb = open_kb(folder)
+    run = kb.review.approve("p")
+    write_files(folder, {"memory/review/p.md": proposal("Another.", id="q", institutional="true")})
+    before = notes_of(folder)
+    undone = kb.undo(run.run)
+    assert {conflict.path for conflict in undone.conflicts} == {"memory/institutional.md", "memory/review/p.md"}
+    assert notes_of(folder) == before
+
+
 def test_an_institution_that_would_swallow_the_entry_is_left(vault: MakeVault, open_kb: OpenKB) -> None:
     folder = vault(
         {

@@ -105,7 +105,7 @@ class Approval:
                 raise CannotSplice(
                     f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
                 )
-            changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
+            changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id, target))
         reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
         change = write_file(held, text, reason) if held else create_file(target, text, reason)
         return [one.joined(f"institutional {target}") for one in (change, *changes)]

@@ -45,7 +45,12 @@ class Move(NamedTuple):
 
 
 class Remove(NamedTuple):
-    """Take an entry out of its file, or the file away when it holds nothing else."""
+    """Take an entry out of its file, or the file away when it holds nothing else.
+
+    Its text may be in another file now, `to`, by a change of the same plan.
+    """
+
+    to: str | None = None
 
 
 Action = WriteFile | SetFields | SetBody | ReplaceEntry | Move | Remove
@@ -75,19 +80,19 @@ class Change(NamedTuple):
         """What is done, in one word: create, write, set, edit, replace, move or remove."""
         if isinstance(self.action, WriteFile):
             return "create" if self.planned is None else "write"
-        return _WORDS[type(self.action)]
+        return "move" if self.to else _WORDS[type(self.action)]
 
     @property
     def to(self) -> str | None:
         """The file that the entry moves to."""
-        return self.action.to if isinstance(self.action, Move) else None
+        return self.action.to if isinstance(self.action, Move | Remove) else None
 
     def joined(self, together: str) -> "Change":
         """Return the change tied to all others of its plan that bear the same word."""
         return self._replace(together=together)
 
 
-_WORDS: dict[type, str] = {SetFields: "set", SetBody: "edit", ReplaceEntry: "replace", Move: "move", Remove: "remove"}
+_WORDS: dict[type, str] = {SetFields: "set", SetBody: "edit", ReplaceEntry: "replace", Remove: "remove"}
 
 
 def create_file(path: str, text: str, reason: str, entry_id: str | None = None) -> Change:
@@ -132,9 +137,9 @@ def move(note: "Memory | NoteText", to: str, reason: str, entry_id: str | None =
     return Change(note.path, Move(to), reason, entry_id, note.hash)
 
 
-def remove(note: "Memory | NoteText", reason: str, entry_id: str | None = None) -> Change:
-    """Plan to remove a file, or one entry of it."""
-    return Change(note.path, Remove(), reason, entry_id, note.hash)
+def remove(note: "Memory | NoteText", reason: str, entry_id: str | None = None, to: str | None = None) -> Change:
+    """Plan to remove a file, or one entry of it, whose text is written to another file by the same plan."""
+    return Change(note.path, Remove(to), reason, entry_id, note.hash)
 
 
 #: Changes to make; None stands for what is as it should be already.

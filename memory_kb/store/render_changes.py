@@ -140,12 +140,13 @@ def _find_stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, 
     made: set[str] = set()
     hashes = {path: None if data is None else hash_of(data) for path, data in files.items()}
     for number, change in enumerate(changes):
+        to = change.action.to if isinstance(change.action, Move) else None
         if change.path not in made and hashes[change.path] != change.planned:
             there = "is gone" if files[change.path] is None else "was changed by somebody else meanwhile"
             yield number, f"{change.path} {'is there already' if change.planned is None else there}"
-        elif change.to and change.to not in made and files[change.to] is not None:
-            yield number, f"{change.to} is there already"
-        made.update(path for path in (change.to, change.path if change.word == "create" else None) if path)
+        elif to and to not in made and files[to] is not None:
+            yield number, f"{to} is there already"
+        made.update(path for path in (to, change.path if change.word == "create" else None) if path)
 
 
 def _bonds(change: Change) -> list[tuple[str | None, ...]]:
