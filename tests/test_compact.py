@@ -170,6 +170,13 @@ def test_preferences_of_people_stay_such_in_the_archive(vault: Make, open_kb: Op
     assert memory_of(kb, "b").place.learning_type == "proxy"
 
 
+def test_a_file_keeps_its_ending_in_the_archive(vault: Make, open_kb: Open) -> None:
+    files = {"memory/learnings/Old.MD": entry("Over.", id="over", kind="fact", status="retired")}
+    kb = open_kb(vault({"memory/config.yaml": ""} | files))
+    compact(kb)
+    assert memory_of(kb, "over").path.endswith("/Old-over.MD")
+
+
 def test_compacted_entries_are_merged_reinforced_retired_and_compacted_again(vault: Make, open_kb: Open) -> None:
     files = {
         f"memory/learnings/{name}.md": entry(NIGHTLY, id=name, kind="fact", status="compacted", phase="planning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -208,11 +209,11 @@ def find_copies(memories: Iterable[Memory]) -> list[Memory]:
 
 def archive_path(memory: Memory, folder: str, day: date) -> str:
     """Return the file in the archive of its scope that an entry moves to, named after its file and its id."""
-    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    name, ending = os.path.splitext(memory.path.rpartition("/")[2])
     safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
     is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
     kind = "proxy-tasks/" if memory.place.learning_type == "proxy" else ""
-    return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
+    return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}{ending}"
 
 
 @dataclass(frozen=True, slots=True)
