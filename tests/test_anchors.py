@@ -96,6 +96,8 @@ def test_headings_of_every_form_are_completed(notes: Path, editor: Editor) -> No
         ("####### Seven", "Seven", False),
         ("## 数据库\n", "数据库", True),
         ("Text\n===\n", "Text", True),
+        ("---\nid: a\n---\nText\n===\n", "Text", True),
+        ("---\nid: a\n---\nText\n", "id: a", False),
         ("A list:\n- x\n---\n", "x", False),
         ("a ^b^c", "^c", False),
         ("^alone", "^alone", True),

@@ -207,7 +207,7 @@ def find_headings(text: str) -> Iterator[Heading]:
         line = text[start : _end_of_line(text, start)].rstrip()
         # The last field of a block of frontmatter is no heading, though the rule that closes it underlines it.
         before = text[max(0, start - 4) : start].replace("\r", "")
-        if line.lstrip()[0] == "#" or before in ("", "\n") or before.endswith("\n\n"):
+        if level == 1 or line.lstrip()[0] == "#" or before in ("", "\n") or before.endswith("\n\n"):
             yield Heading(level, words, Span(start, start + len(line)))
 
 
