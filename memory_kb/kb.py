@@ -49,6 +49,7 @@ class KnowledgeBase(Services):
         environ: Mapping[str, str] | None = None,
         clock: Callable[[], datetime] | None = None,
         allow_secret: bool = False,
+        trust_watcher: bool = False,
     ) -> Self:
         """Open the vault of a folder.
 
@@ -60,8 +61,18 @@ class KnowledgeBase(Services):
             environ: the environment to read settings from.
             clock: returns the present moment, with a time zone. `MEMORY_KB_NOW` sets it from outside.
             allow_secret: store what looks like a credential; a program that acts for a model must not set it.
+            trust_watcher: while a watcher keeps the index up to date, read it without comparing the files first.
         """
-        return cls(open_vault(vault, home, environ=environ, clock=clock, allow_secret=allow_secret))
+        return cls(
+            open_vault(
+                vault,
+                home,
+                environ=environ,
+                clock=clock,
+                allow_secret=allow_secret,
+                trust_watcher=trust_watcher,
+            )
+        )
 
     @property
     def generation(self) -> int:
@@ -158,4 +169,3 @@ class KnowledgeBase(Services):
     past_of = _Verb(lambda kb: kb.browsing.past_of)
     upkeep = _Verb(lambda kb: kb.browsing.upkeep)
     today = _Verb(lambda kb: kb.browsing.today)
-    trust_watcher = _Verb(lambda kb: kb.browsing.trust_watcher)

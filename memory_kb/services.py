@@ -97,9 +97,16 @@ class Services:
 
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
-        (vault, home), known = self.vault.named, self.vault
-        secret = known.allows_secrets
-        return type(self)(open_vault(vault, home, environ=known.environ, clock=known.clock, allow_secret=secret))
+        known = self.vault
+        return type(self)(
+            open_vault(
+                *known.named,
+                environ=known.environ,
+                clock=known.clock,
+                allow_secret=known.allows_secrets,
+                trust_watcher=known.trusts_watcher,
+            )
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -451,11 +458,11 @@ class Services:
         """
         from memory_kb.index.vault_index import VaultIndex
 
-        vault = _without_model(self.vault)
+        vault = _without_model(self.vault)._replace(trusts_watcher=True)
         if not (vault.machine / "vectors").is_dir():
             embeddings = vault.settings.embeddings._replace(provider="none")
             vault = vault._replace(settings=vault.settings._replace(embeddings=embeddings))
-        return Services(vault, index=VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS))
+        return Services(vault, index=VaultIndex(vault, time_limit=_HOOK_INDEX_SECONDS))
 
     def _find_claim_problems(self) -> Iterator[Problem]:
         return self.citations.problems()

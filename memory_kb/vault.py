@@ -60,6 +60,7 @@ class Vault(NamedTuple):
         cited: the folder of the files that notes cite; None for `folder`.
         named: the folder and the home as the caller named them, to open the vault again.
         allows_secrets: whether a person wants what looks like a credential to be stored.
+        trusts_watcher: whether reads compare no files while a watcher keeps the index up to date.
     """
 
     folder: Path
@@ -75,6 +76,7 @@ class Vault(NamedTuple):
     cited: Path | None = None
     named: tuple[str, str | None] = ("", None)
     allows_secrets: bool = False
+    trusts_watcher: bool = False
 
     def __repr__(self) -> str:
         # Not the environment, which may hold keys.

@@ -180,10 +180,6 @@ class Browsing:
         """Return the day by which ages are counted."""
         return self._vault.clock().date()
 
-    def trust_watcher(self, *, is_trusted: bool = True) -> None:
-        """From now on read without a look at the files while a watcher keeps the index, or with one again."""
-        self._index.trusts_watcher = is_trusted
-
     def browse(
         self,
         *,

@@ -400,7 +400,6 @@ def test_a_watcher_spares_the_look_at_the_files(
             json.dumps({"session_id": "s", "prompt": "the flaky upload test and its quokka fixture"}).encode(),
         )
         assert "quokka" in kb.hook("prompt", call, claude).output
-        kb.index.trusts_watcher = False
         with pytest.raises(AssertionError, match="it looked"):
             kb.search("quokka")
 

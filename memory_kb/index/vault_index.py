@@ -88,7 +88,6 @@ class VaultIndex:
         self,
         vault: Vault,
         *,
-        trusts_watcher: bool = False,
         time_limit: float | None = None,
         choose: "Callable[[], Embedder | None] | None" = None,
     ) -> None:
@@ -105,8 +104,6 @@ class VaultIndex:
         self._time_limit = time_limit
         #: Whether an update was too long to wait for, so that a process in the background should do it.
         self.needs_background_update = False
-        #: Whether files are not compared before reading while a watcher runs.
-        self.trusts_watcher = trusts_watcher
         self._has_unindexed = False
 
     @property
@@ -196,15 +193,17 @@ class VaultIndex:
 
         return self.use(read)
 
-    def refresh(self, progress: Progress | None = None, *, may_wait: bool = True) -> Refreshed:
+    def refresh(
+        self, progress: Progress | None = None, *, may_wait: bool = True, ask_watcher: bool = True
+    ) -> Refreshed:
         """Update the index before it is read, and return what it still lacks.
 
         It waits a few seconds at most for another process; without `may_wait` it waits only for a first index that is
-        empty.
+        empty. Without `ask_watcher` the files are compared even if a watcher keeps the index up to date.
         """
         index = self.index
         must_build = self._must_build(index)
-        if not must_build and (self._held_up_to_date or self._watcher_confirms(index)):
+        if not must_build and (self._held_up_to_date or (ask_watcher and self._watcher_confirms(index))):
             return Refreshed()
         if self._time_limit is not None:
             self._refresh_within(self._time_limit, index, must_build=must_build)
@@ -236,7 +235,7 @@ class VaultIndex:
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
         machine = self._file.parent
-        if self.trusts_watcher:
+        if self._vault.trusts_watcher:
             return has_watcher(machine)
         files = index.count_files()
         if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):

@@ -54,7 +54,7 @@ class Workspace:
         self.catalog: Catalog = EMPTY
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
-        self._worker = Worker(self.address, "memory-kb lsp")
+        self._worker = Worker(self.address, "memory-kb lsp", trust_watcher=True)
         self._watcher = VaultWatcher(self.address, say)
         self._say = say
 
@@ -75,12 +75,7 @@ class Workspace:
 
     async def renew(self) -> bool:
         """Look whether the vault has changed; return whether it has."""
-
-        def look(kb: KnowledgeBase) -> Catalog:
-            kb.trust_watcher()
-            return kb.catalog()
-
-        catalog = await self.ask(look)
+        catalog = await self.ask(lambda kb: kb.catalog())
         is_new = catalog.generation != self.catalog.generation
         self.catalog = catalog
         return is_new

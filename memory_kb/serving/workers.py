@@ -34,16 +34,17 @@ class Address(NamedTuple):
         vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (vault, home))
         return cls(vault, home, dict(os.environ))
 
-    def open(self) -> KnowledgeBase:
-        """Open the vault."""
-        return KnowledgeBase.open(self.vault, self.home, environ=self.environ)
+    def open(self, *, trust_watcher: bool = False) -> KnowledgeBase:
+        """Open the vault; see `KnowledgeBase.open`."""
+        return KnowledgeBase.open(self.vault, self.home, environ=self.environ, trust_watcher=trust_watcher)
 
 
 class Worker:
     """One thread with a knowledge base of its own, opened when there is first something to do."""
 
-    def __init__(self, address: Address, name: str) -> None:
+    def __init__(self, address: Address, name: str, *, trust_watcher: bool = False) -> None:
         self._address = address
+        self._trust_watcher = trust_watcher
         self._kb: KnowledgeBase | None = None
         self._opened_as: object = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -79,7 +80,7 @@ class Worker:
             self._kb.close()
             self._kb = None
         if self._kb is None:
-            self._kb = self._address.open()
+            self._kb = self._address.open(trust_watcher=self._trust_watcher)
             self._opened_as = identify(self._kb.vault)
         return self._kb
 
@@ -87,9 +88,9 @@ class Worker:
 class Workers:
     """The worker of what reads, the one of reads that take long, and the worker of what writes."""
 
-    def __init__(self, address: Address) -> None:
-        self.reading = Worker(address, "memory-kb reads")
-        self.studying = Worker(address, "memory-kb slow reads")
+    def __init__(self, address: Address, *, trust_watcher: bool = False) -> None:
+        self.reading = Worker(address, "memory-kb reads", trust_watcher=trust_watcher)
+        self.studying = Worker(address, "memory-kb slow reads", trust_watcher=trust_watcher)
         self.writing = Worker(address, "memory-kb writes")
 
     def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:

@@ -19,6 +19,7 @@ def open_vault(
     environ: Mapping[str, str] | None,
     clock: Callable[[], datetime] | None,
     allow_secret: bool,
+    trust_watcher: bool,
 ) -> Vault:
     """Find a vault, read its settings and prepare its machine folder; see `KnowledgeBase.open`."""
     variables = os.environ if environ is None else environ
@@ -35,6 +36,7 @@ def open_vault(
         clock=clock or _read_clock(variables),
         named=(named, os.fspath(home) if home else None),
         allows_secrets=allow_secret,
+        trusts_watcher=trust_watcher,
     )
 
 

@@ -203,7 +203,7 @@ class Site:
 
     def __init__(self, address: Address, info: SiteInfo) -> None:
         self.info = info
-        self._workers = Workers(address)
+        self._workers = Workers(address, trust_watcher=True)
         self._looks = BackgroundLooks(address)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
@@ -221,11 +221,11 @@ class Site:
 
     async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a quick read in the reading thread."""
-        return await self._workers.reading.ask(self._trusting(work))
+        return await self._workers.reading.ask(self._with_latest_writes(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a read that would delay an answer to typing, in a thread of its own."""
-        return await self._workers.studying.ask(self._trusting(work))
+        return await self._workers.studying.ask(self._with_latest_writes(work))
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a write, after those before it; a read that follows sees it."""
@@ -248,23 +248,20 @@ class Site:
         found: _T = kept[1]
         return found
 
-    def _trusting(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
-        """Read without a look at the files while a watcher keeps the index, unless it does not know a write of ours."""
+    def _with_latest_writes(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
+        """Return a read that compares the files first where the watcher may not have indexed a write yet."""
 
-        def trusting(kb: KnowledgeBase) -> _T:
+        def read(kb: KnowledgeBase) -> _T:
             if self._is_behind.is_set():
                 self._is_behind.clear()
-                kb.trust_watcher(is_trusted=False)
-                kb.index.use(lambda _: kb.index.refresh())
-            kb.trust_watcher()
+                _compare_files(kb)
             try:
                 return work(kb)
             except UnknownEntry:
-                # It may have been made a moment ago.
-                kb.trust_watcher(is_trusted=False)
+                _compare_files(kb)  # It may have been made a moment ago.
                 return work(kb)
 
-        return trusting
+        return read
 
     def look_again(self, verb: str, *, is_current: bool) -> bool:
         """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
@@ -277,11 +274,11 @@ class Site:
             then()
             with contextlib.suppress(RuntimeError):  # the server has ended
                 self._workers.studying.submit(
-                    self._trusting(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list()))
+                    self._with_latest_writes(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list()))
                 )
 
         recent = self._workers.reading.submit(
-            self._trusting(lambda kb: self.kept(kb, "recent", lambda kb: kb.recent()))
+            self._with_latest_writes(lambda kb: self.kept(kb, "recent", lambda kb: kb.recent()))
         )
         recent.add_done_callback(go_on)
 
@@ -357,6 +354,10 @@ class Site:
         return self.page(
             request, "error.html", status=status, title=title, sentence=sentence, hint=hint, choices=choices
         )
+
+
+def _compare_files(kb: KnowledgeBase) -> None:
+    kb.index.use(lambda _: kb.index.refresh(ask_watcher=False))
 
 
 class PageRoute(NamedTuple):
