@@ -204,22 +204,24 @@ def linked_clusters(pairs: Iterable[Pair]) -> list[tuple[int, ...]]:
         >>> linked_clusters([Pair(1, 2, 0.9), Pair(0, 1, 0.9), Pair(3, 4, 0.9)])
         [(0, 1, 2), (3, 4)]
     """
-    groups = connected_groups(pair[:2] for pair in pairs).values()
-    return sorted(tuple(sorted(group)) for group in {id(group): group for group in groups}.values())
+    return sorted(tuple(sorted(group)) for group in connected_groups(pair[:2] for pair in pairs))
 
 
-def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
-    """Return for each item the set of items it is connected with through bonds, itself included.
+def connected_groups(bonds: Iterable[Collection[T]]) -> list[list[T]]:
+    """Return the groups of items that are connected through bonds, each item in one of them.
 
     Example:
-        >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
-        [['a', 'b', 'd'], ['a', 'b', 'd'], ['c']]
+        >>> connected_groups([("a", "b"), ("c",), ("b", "d")])
+        [['a', 'b', 'd'], ['c']]
     """
-    groups: dict[T, set[T]] = {}
-    for bond in bonds:
-        largest, *others = sorted((groups.setdefault(one, {one}) for one in bond), key=len, reverse=True)
-        for group in others:
-            if group is not largest:
-                largest |= group
-                groups |= dict.fromkeys(group, largest)
-    return groups
+    groups: dict[int, list[T]] = {}
+    number_of: dict[T, int] = {}
+    for new, bond in enumerate(bonds):
+        known = {number_of[item] for item in bond if item in number_of}
+        largest = max(known, key=lambda number: len(groups[number]), default=new)
+        added = [item for item in dict.fromkeys(bond) if item not in number_of]
+        for number in known - {largest}:
+            added += groups.pop(number)
+        groups.setdefault(largest, []).extend(added)
+        number_of |= dict.fromkeys(added, largest)
+    return list(groups.values())

@@ -170,8 +170,8 @@ def merge(
     ours: Mapping[str, str],
     theirs: Sequence[str],
     base: Mapping[str, str],
-    why_not: Callable[[str, str, str], str] = lambda *_: "",
-    name: str = "the file",
+    why_not: Callable[[str, str, str], str],
+    name: str,
 ) -> MergedBlock:
     """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
@@ -179,7 +179,8 @@ def merge(
     can; `name` is what notices call the file with the block.
 
     Example:
-        >>> made = merge({"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."})
+        >>> ours, theirs, base = {"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."}
+        >>> made = merge(ours, theirs, base, lambda entry, old, new: "", "memory-kb.md")
         >>> made.lines, made.edits
         (('- Use spaces. <!-- a -->', '- Be kind. <!-- b -->'), {'a': ('Use tabs.', 'Use spaces.')})
     """
@@ -207,9 +208,15 @@ def merge(
         lines.append(line)
         if found and known is not None:
             agreed[found["id"]] = known
-        what = f"{found['id']} was changed in {name} and always holds no more; its line is left there" if found else ""
-        notices.append(what or f"a line of {name} is none of ours and is left there: {line[:80]}")
+        notices.append(_say_left(line, found, name))
     return MergedBlock(tuple(lines), agreed, edits, tuple(notices))
+
+
+def _say_left(line: str, found: re.Match[str] | None, name: str) -> str:
+    """Return what is said of a line of the block that no entry has and that is left there."""
+    if found:
+        return f"{found['id']} was changed in {name} and always holds no more; its line is left there"
+    return f"a line of {name} is none of ours and is left there: {line[:80]}"
 
 
 class Bridge:

@@ -99,10 +99,13 @@ def answer(arguments: Sequence[str]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
-        with contextlib.suppress(Exception):  # there may be no vault to log it in
-            machine = machine or _find_machine(words)
-            _log(machine, f"{words.event[:40]} ({words.agent[:40]}): {type(exc).__name__}: {exc}")
-        _say_aloud(f"{type(exc).__name__}: {exc}")
+        _log_failure(words, machine, f"{type(exc).__name__}: {exc}")
+
+
+def _log_failure(words: HookArguments, machine: Path | None, failure: str) -> None:
+    with contextlib.suppress(Exception):  # there may be no vault to log it in
+        _log(machine or _find_machine(words), f"{words.event[:40]} ({words.agent[:40]}): {failure}")
+    _say_aloud(failure)
 
 
 def _say_aloud(message: str) -> None:

@@ -70,6 +70,16 @@ class Contexts:
         """
         place = make_place("project", job, task_id if job else None)
         wanted = ContextTask(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
+        context = self._build(wanted, without)
+        named = task_id or task
+        log_shown(
+            self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
+        )
+        unwritten = self._continuity.keep_up(task, job) if session else ()
+        return context._replace(degraded=(*context.degraded, *unwritten))
+
+    def _build(self, wanted: ContextTask, without: Collection[str]) -> Context:
+        """Return the context of a task, without some entries; `degraded` says what it lacks."""
         today, counter = self._vault.clock().date(), self._models.counter
         claims = Claims(self._make_assessor(today))
         material, degraded = gather(
@@ -77,15 +87,9 @@ class Contexts:
         )
         settings, host = self._vault.settings.context, self._ask_host(wanted.task)
         context = ContextBuilder(material, wanted.labels, today, settings, claims, host, counter.count).build()
-        named = task_id or task
-        log_shown(
-            self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
-        )
-        unwritten = self._continuity.keep_up(task, job) if session else ()
-        uncounted = (counter.notice,) if counter.notice else ()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
-            degraded=(*notices, *uncounted, *unwritten),
+            degraded=(*notices, counter.notice) if counter.notice else notices,
             stale=tuple(entry_id for entry_id in context.ids if entry_id in claims.stale),
         )
 

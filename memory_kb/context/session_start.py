@@ -110,13 +110,17 @@ def build_start(
     parts = [lines.text, *(one.text for one in tail), _say_left_out(left_out)]
     head, rest = always.text, "\n\n".join(filter(None, parts))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
-        place = as_line(material.institutional[-1].path, 200)
-        end = f"\n… It goes on in {place}: read that file before you begin.\n--- end ---"
-        cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
-        head = (cut.rpartition("\n")[0] or cut) + end
+        head = _cut_head(head, rest, material.institutional[-1].path, max_chars)
     text = "\n\n".join(filter(None, (head, rest)))
     ids = (*always.ids, *lines.ids, *(one for part in tail for one in part.ids))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
+
+
+def _cut_head(head: str, rest: str, path: str, max_chars: int) -> str:
+    """Return as much of `institutional.md` as fits beside the rest, and where it goes on."""
+    end = f"\n… It goes on in {as_line(path, 200)}: read that file before you begin.\n--- end ---"
+    cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
+    return (cut.rpartition("\n")[0] or cut) + end
 
 
 def _when(memory: Memory) -> tuple[str, str, str]:

@@ -124,9 +124,8 @@ class AgentClaims:
             UsageError: past sessions speak against the rule.
         """
         kind, confidence = KIND_ALIASES.get(kind, kind), None
-        trust = judge_claim(
-            Draft(text, kind, priority=priority, source=source), scope, typed_lately(self._vault.machine)
-        )
+        claim = Draft(text, kind, priority=priority, source=source)
+        trust = judge_claim(claim, scope, typed_lately(self._vault.machine))
         if kind == "rule" and trust.source != EXPLICIT:
             same, confidence = self._weigh(text, scope, job, task)
             if same:

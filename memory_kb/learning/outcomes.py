@@ -32,6 +32,9 @@ EVIDENCE_KINDS = (*RULE_KINDS, "skill")
 _LATE = timedelta(days=1)
 #: Why nothing was credited, or what else is worth knowing.
 _SHOWN_BY_HOOKS = "Nothing was shown for this task by name; this is what hooks showed in session {session}."
+_NOT_SHOWN = (
+    "Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
+)
 _KNOWN = "All of it was credited before."
 _NOTHING_USED = (
     "No rule, pitfall or skill is credited: name in `used` what was. Other entries count when the session ends."
@@ -256,11 +259,10 @@ class Outcomes:
             if not dry_run:
                 self._writer.recover()
             retrievals = list(self._retrievals.read(session))
-            hooked = session or self._session_of(retrievals, agent)
-            showing = find_showing(retrievals, agent, names, hooked)
+            showing = find_showing(retrievals, agent, names, session or self._session_of(retrievals, agent))
             if showing is None:
                 where = f" in session {session}" if session else ""
-                notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
+                notice = _NOT_SHOWN.format(agent=agent, task=task, where=where)
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
             wanted = (used,) if isinstance(used, str) else used
             named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)

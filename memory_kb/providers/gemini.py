@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx2
     import numpy as np
     from google import genai
+    from google.genai.types import EmbedContentConfig
     from numpy.typing import NDArray
 
 _KEYS = "GOOGLE_API_KEY or GEMINI_API_KEY"
@@ -75,23 +76,14 @@ def gemini_embedder(
     calls = ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
 
     def ask(client: genai.Client, texts: Sequence[str], purpose: Purpose, seconds: float) -> NDArray[np.float32]:
-        import numpy as np
-        from google.genai.types import Content, EmbedContentConfig, HttpOptions, Part
+        from google.genai.types import EmbedContentConfig, HttpOptions
 
-        answer = client.models.embed_content(
-            model=name,
-            # Plain texts would be parts of one content to some models, which answer with one vector then.
-            contents=[Content(parts=[Part(text=text)]) for text in texts],
-            config=EmbedContentConfig(
-                task_type=_TASKS[purpose],
-                output_dimensionality=dimensions or None,
-                http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
-            ),
+        config = EmbedContentConfig(
+            task_type=_TASKS[purpose],
+            output_dimensionality=dimensions or None,
+            http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
         )
-        rows = [item.values or [] for item in answer.embeddings or []]
-        if len({len(row) for row in rows}) > 1:
-            raise ProviderFailed(f"{calls.service.name} answered with vectors of different lengths")
-        return np.array(rows or np.zeros((0, 0)), np.float32)
+        return _embed(client, name, texts, config, calls.service.name)
 
     return RemoteEmbedder(
         VectorSpace("gemini", name, dimensions or known),
@@ -105,6 +97,22 @@ def gemini_embedder(
 
 
 USUAL_LLM = "gemini-3.8-flash"
+
+
+def _embed(
+    client: genai.Client, model: str, texts: Sequence[str], config: EmbedContentConfig, service: str
+) -> NDArray[np.float32]:
+    """Return the vectors of some texts, a row for each."""
+    import numpy as np
+    from google.genai.types import Content, Part
+
+    # Plain texts would be parts of one content to some models, which answer with one vector then.
+    contents = [Content(parts=[Part(text=text)]) for text in texts]
+    answer = client.models.embed_content(model=model, contents=contents, config=config)
+    rows = [item.values or [] for item in answer.embeddings or []]
+    if len({len(row) for row in rows}) > 1:
+        raise ProviderFailed(f"{service} answered with vectors of different lengths")
+    return np.array(rows or np.zeros((0, 0)), np.float32)
 
 
 def gemini_llm(

@@ -133,13 +133,7 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         raise ProviderFailed(
             f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2"
         )
-    from urllib.parse import urlsplit
-
-    hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
-    if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
-        raise ProviderFailed(
-            f"{display_host(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
-        )
+    hub = _find_hub(environ)
     try:
         import huggingface_hub
     except ImportError as exc:
@@ -164,6 +158,18 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         )
     find_onnx(read_config(target).folder)
     return target
+
+
+def _find_hub(environ: Mapping[str, str]) -> str:
+    """Return the address of the hub that models are fetched from."""
+    from urllib.parse import urlsplit
+
+    hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
+    if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
+        raise ProviderFailed(
+            f"{display_host(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
+        )
+    return hub
 
 
 def choose_files(names: Sequence[str]) -> list[str]:

@@ -354,7 +354,6 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
     `before` is its rank before variety counted; None beyond the candidates.
     """
     best, candidate = group.best, group.best.candidate
-    text, shares = trace.texts.get(candidate.key), trace.shares.get(best.passage)
     lines = [
         f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
     ]
@@ -362,24 +361,7 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
         lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
     if candidate.is_superseded:
         lines[0] += f" x {SUPERSEDED_FACTOR:g} (superseded by a newer entry)"
-    if best.vector is not None and best.bm25 is not None:
-        lines.append(f"relevance: nearness in meaning {best.vector:.4f} beside words {best.bm25:.4f}, of 1 each")
-    if text and shares:
-        name = "relevance" if best.vector is None else "words"
-        lines.append(
-            f"{name}: {(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}"
-            f" + {(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f} + {ENTRY_WEIGHT:g} x note {shares.entry:.4f}"
-            + (
-                f" + {SIMILARITY_WEIGHT:g} x similarity to the best {shares.similarity:.4f}"
-                if shares.similarity
-                else ""
-            )
-            + f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
-        )
-        lines.append(
-            f"section: BM25 {text.own:.3g}"
-            + (f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else "")
-        )
+    lines += _explain_relevance(best, trace)
     lines += _explain_words(trace, candidate.key)
     lines.append(explain_prominence(best))
     if before is None:
@@ -391,6 +373,26 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
     if group.size > 1:
         lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
     return tuple(lines)
+
+
+def _explain_relevance(scored: Scored, trace: SearchTrace) -> Iterator[str]:
+    """Yield what the relevance of a passage is made of: its words, and its nearness in meaning."""
+    text, shares = trace.texts.get(scored.candidate.key), trace.shares.get(scored.passage)
+    if scored.vector is not None and scored.bm25 is not None:
+        yield f"relevance: nearness in meaning {scored.vector:.4f} beside words {scored.bm25:.4f}, of 1 each"
+    if text and shares:
+        name = "relevance" if scored.vector is None else "words"
+        terms = [
+            f"{(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}",
+            f"{(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}",
+            f"{ENTRY_WEIGHT:g} x note {shares.entry:.4f}",
+        ]
+        if shares.similarity:
+            terms.append(f"{SIMILARITY_WEIGHT:g} x similarity to the best {shares.similarity:.4f}")
+        of_best = scored.relevance if scored.bm25 is None else scored.bm25
+        yield f"{name}: {' + '.join(terms)} = {shares.total:.4f}, which is {of_best:.4f} of the best"
+        bonus = f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else ""
+        yield f"section: BM25 {text.own:.3g}{bonus}"
 
 
 def _explain_words(trace: SearchTrace, key: int) -> list[str]:

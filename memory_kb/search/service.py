@@ -91,12 +91,16 @@ class Searching:
         log_shown(
             self._vault, "search", (hit.id for hit in result.hits), query=query or None, task=request.filters.task
         )
+        return self._add_agent_memory(request, result)
+
+    def _add_agent_memory(self, request: Request, result: SearchResult) -> SearchResult:
+        """Return a result with the hits in agents' own memories among those of the vault."""
         theirs = self.search_agent_memory(request)
         if not theirs:
             return result
         from memory_kb.search.agent_memory import merge_hits
 
-        return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, max_chars))
+        return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, request.max_chars))
 
     def search_vault(
         self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None
@@ -254,27 +258,11 @@ class Searching:
             AmbiguousId: several vaults have one.
             UsageError: a filter is not a word of the format.
         """
-        from memory_kb.index import listing as inventory
-        from memory_kb.reports import WhyNot
         from memory_kb.search.candidates import Request
-        from memory_kb.search.why_not import Absence
 
         request = Request(query, self._index.filters(**filters), max(1, limit), max_chars, mode=mode)
-
-        def explain(index: SqliteIndex) -> WhyNot:
-            self._index.refresh()
-            constructed, unnamed = self.name_key_terms(request)
-            asked = self.embed_query(index, constructed)
-            with index.snapshot():
-                unread = inventory.explain_unread(self._vault, index, wanted)
-                if unread:
-                    absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
-                    return WhyNot(query, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
-                entry = inventory.find_entry_by_name(self._vault, index, wanted)
-                return self._explain(index, entry, constructed, asked, unnamed)
-
         if not vaults:
-            return self._index.use(explain)
+            return self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
         from memory_kb.index.team import Unreachable
 
         try:
@@ -282,8 +270,25 @@ class Searching:
                 asked = self._embed_for_team(team_index, request)
                 return self._explain(team_index, team_index.find(wanted), request, asked, notes)
         except Unreachable as exc:
-            answer = self._index.use(explain)
+            answer = self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
             return answer._replace(degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
+
+    def _explain_in_vault(self, index: SqliteIndex, request: Request, wanted: str) -> WhyNot:
+        """Update the index, and explain what a search in this vault does not show."""
+        from memory_kb.index.listing import explain_unread, find_entry_by_name
+        from memory_kb.reports import WhyNot
+        from memory_kb.search.why_not import Absence
+
+        self._index.refresh()
+        constructed, unnamed = self.name_key_terms(request)
+        asked = self.embed_query(index, constructed)
+        with index.snapshot():
+            unread = explain_unread(self._vault, index, wanted)
+            if unread:
+                absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
+                return WhyNot(request.text, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
+            entry = find_entry_by_name(self._vault, index, wanted)
+            return self._explain(index, entry, constructed, asked, unnamed)
 
     def _explain(
         self,

@@ -67,10 +67,8 @@ def paths_of(changes: Iterable[Change]) -> tuple[str, ...]:
 def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = False) -> Composition:
     """Return what the changes make of the files.
 
-    A change whose file is not what it was planned against, or that cannot be made, becomes a
-    conflict, with those that belong together with it; all others are made. With `refuse_secrets` so does one that would
-    bring in a credential, in its bytes or in a path. What one of the files already holds is not new: moving or
-    shortening a note is no way to refuse it.
+    A change whose file is not what it was planned against, or that cannot be made, becomes a conflict, with those that
+    belong together with it. With `refuse_secrets` so does one that brings in a credential that no file holds yet.
 
     Raises:
         SecretRefused: every change would bring in a credential.
@@ -83,9 +81,7 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
         >>> compose(plan, {"a.md": note.data}).files[0].after
         b'---\\nid: x\\nimportance: 0.9\\nstatus: active\\n---\\nText.\\n'
     """
-    # Changes that must be made together share one set; its id() is the number of their group.
-    together = connected_groups(_bonds(change) for change in changes)
-    groups = [id(together[change.path, change.entry_id]) for change in changes]
+    groups = _number_groups(changes)
     stale = dict(_find_stale(changes, files))
     refused = {groups[number]: _Refusal(message) for number, message in reversed(stale.items())}
     # Each round starts from the original files, without the groups that failed in the rounds before.
@@ -147,6 +143,13 @@ def _find_stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, 
         elif to and to not in made and files[to] is not None:
             yield number, f"{to} is there already"
         made.update(path for path in (to, change.path if change.word == "create" else None) if path)
+
+
+def _number_groups(changes: Sequence[Change]) -> list[int]:
+    """Return for each change the number of its group; the changes of a group are made together or not at all."""
+    groups = connected_groups(_bonds(change) for change in changes)
+    number_of = {item: number for number, group in enumerate(groups) for item in group}
+    return [number_of[change.path, change.entry_id] for change in changes]
 
 
 def _bonds(change: Change) -> list[tuple[str | None, ...]]:

@@ -97,11 +97,10 @@ def _summary(run: Run) -> str:
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def _units(run: Run) -> list[set[str]]:
+def _units(run: Run) -> list[list[str]]:
     """Return the files of a run in the groups that text was moved within."""
     moves = [(one.path, one.to) for one in run.made if one.to]
-    units = connected_groups([*((file.path,) for file in run.written), *moves])
-    return list({id(unit): unit for unit in units.values()}.values())
+    return connected_groups([*((file.path,) for file in run.written), *moves])
 
 
 def _inverse(decision: Decision, written: set[str]) -> Decision:

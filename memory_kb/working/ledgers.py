@@ -180,9 +180,7 @@ class Ledgers:
             raise UsageError("no agent is named", "name it as in: memory-kb ledger set eng-001 --task T-42")
         state = _without_none(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
         context = _without_none(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
-        found = git_state_of(self._vault, repository) if git else None
-        seen = _without_none(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
-        given["state"] = seen | given.get("state", {}) | state
+        given["state"] = (self._ask_git(repository) if git else {}) | given.get("state", {}) | state
         given["context"] = given.get("context", {}) | context
         given |= _without_none(current_task=task, tasks_completed=tasks_completed)
         given["completed_tasks"] = [*read_words(given.get("completed_tasks")), *completed]
@@ -191,6 +189,11 @@ class Ledgers:
         refuse_secrets("\n".join(texts_of(given)), allow=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
             return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
+
+    def _ask_git(self, repository: str | os.PathLike[str] | None) -> dict[str, Any]:
+        """Return what git says of the fields of a ledger."""
+        found = git_state_of(self._vault, repository)
+        return _without_none(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
 
     def show(self, agent: str, job: str | None = None, task_id: str | None = None) -> Ledger:
         """Return the ledger of an agent; without a job the one nearest to the project."""
