@@ -43,19 +43,13 @@ def test_lines_above_move_it(project: Path, open_kb: Open) -> None:
     assert claim.verdict == "moved"
 
 
-def test_an_edit_inside_is_drift_and_is_shown(project: Path, open_kb: Open) -> None:
+def test_an_edit_inside_is_drift(project: Path, open_kb: Open) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7", "src/a.py:17-18"])
     edit(project / "src/a.py", "import os\n", "import os\nimport sys\n")
     edit(project / "src/a.py", "upload(number)", "upload_later(number)")
     (claim,) = kb.verify().claims
-    lines, other = claim.findings
-    assert (lines.verdict, lines.now, lines.hint) == (
-        "drifted",
-        "src/a.py#L5-L8",
-        ("-         upload(number)", "+         upload_later(number)"),
-    )
-    assert other.verdict == "moved"
+    assert [one.verdict for one in claim.findings] == ["drifted", "moved"]
     assert claim.verdict == "drifted"
 
 
@@ -211,11 +205,10 @@ def test_the_commands(project: Path, run: Run) -> None:
     assert "recorded already" in run("--vault", project, "cite", "note", "src/a.py:4-7").stderr
     done = run("--vault", project, "verify")
     assert (done.returncode, done.stdout.split()[0]) == (0, "fresh")
-    edit(project / "src/a.py", "upload(number)", "\x1b[31mlater(number)")
+    edit(project / "src/a.py", "upload(number)", "later(number)")
     done = run("--vault", project, "verify")
     assert done.returncode == 7
     assert "src/a.py#L4-L7 changed" in done.stdout
-    assert "+         \\x1b[31mlater(number)" in done.stdout
     assert run("--vault", project, "verify", "--flag").returncode == 0
     told = json.loads(run("--vault", project, "verify", "--json").stdout)
     assert [(claim["id"], claim["verdict"], claim["findings"][0]["verdict"]) for claim in told["claims"]] == [

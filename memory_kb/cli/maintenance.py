@@ -304,8 +304,4 @@ def _print_claim(claim: ClaimView) -> None:
         said = one.reason
         if one.verdict == "unrecorded":
             said = "has no recorded hash; `cite` or `verify --update` records one"
-        elif one.verdict == "drifted" and one.now not in ("", one.ref):
-            said += f" (now {one.now})"
         click.echo(f"    {one_line(one.ref)} {one_line(said)}")
-        for line in one.hint:
-            click.echo(f"      {style(clean(line)[:160], dim=True)}")

@@ -15,7 +15,6 @@ from memory_kb.learning.code_references import (
     CodeReference,
     InvalidReference,
     cited_items,
-    compare_lines,
     find_lines,
     hash_bytes,
     hash_lines,
@@ -23,7 +22,6 @@ from memory_kb.learning.code_references import (
     parse_reference,
     read_citation,
     read_citations,
-    span_text,
     split_lines,
     suggest_references,
     write_citation,
@@ -48,14 +46,13 @@ class CitationFinding(NamedTuple):
     """The verdict on one citation, and its reason as a part of a sentence, such as `changed`.
 
     It is `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or `unrecorded` (nobody has
-    recorded what it said). `now` is where the cited text is now, as a reference, `hint` what changed, a line each.
+    recorded what it said). `now` is where the cited text is now, as a reference.
     """
 
     ref: str
     verdict: str
     now: str = ""
     reason: str = ""
-    hint: tuple[str, ...] = ()
 
     @property
     def is_bad(self) -> bool:
@@ -188,26 +185,11 @@ def _judge_lines(
 ) -> CitationFinding:
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
     if start is None:
-        now = reference.text if known[1] <= len(lines) else found.now
-        return found._replace(verdict="drifted", now=now, reason="changed")
+        return found._replace(verdict="drifted", reason="changed")
     moved = reference._replace(start=start, end=start + known[1] - known[0])
     if moved == reference:
         return found._replace(now=reference.text)
     return found._replace(verdict="moved", now=moved.text, reason=f"is now {moved.text.rpartition('#')[2]}")
-
-
-def _explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
-    """Add what changed since it was recorded, where the last commit of that time holds the text as it was then."""
-    if finding.verdict != "drifted" or not citation.commit:
-        return finding
-    reference, source = citation.reference, project.read(citation.reference.path)
-    before = split_lines(project.text_at(citation.commit, reference.path) or "")
-    span = reference.lines or (1, len(before))
-    if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
-        return finding
-    shown, lines = compare_lines(before, split_lines(source.text), span)
-    now = f"{reference.path}#{span_text(*lines)}" if reference.lines and lines else finding.now
-    return finding._replace(now=now, hint=shown)
 
 
 def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: bool = True) -> ClaimState:
@@ -255,17 +237,14 @@ def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
         yield f"it was valid until {memory.word('valid_until')}; `context` withholds it"
     for one in state.findings:
         if one.is_bad or one.verdict == "unreadable":
-            more = f"; `memory-kb verify {memory.id}` shows more" if one.is_bad else ""
-            yield f"cites {one.ref}, which {one.reason}{more}"
+            yield f"cites {one.ref}, which {one.reason}"
 
 
-def _view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
-    pairs = zip(read_citations(memory), state.findings, strict=False)  # past its last day nothing is looked up
-    findings = tuple(_explain_drift(citation, finding, project) for citation, finding in pairs)
-    verdicts = {one.verdict for one in findings}
+def _view_claim(memory: Memory, state: ClaimState) -> ClaimView:
+    verdicts = {one.verdict for one in state.findings}
     verdict = state.verdict or next((word for word in ("unrecorded", "unreadable") if word in verdicts), "fresh")
     where = (memory.id, memory.kind, memory.title, memory.path, memory.line)
-    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), findings)
+    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), state.findings)
 
 
 def _plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
@@ -408,7 +387,7 @@ class Citations:
             keys = {(one.path, one.id) for one in memories}
             memories = [one for one in self._claiming("cites") if (one.path, one.id) in keys]
         cited = (one for one in memories if "cites" in one.metadata)
-        claims = tuple(_view_claim(one, assess(one, project, today), project) for one in cited)
+        claims = tuple(_view_claim(one, assess(one, project, today)) for one in cited)
         return ClaimsReport(claims, run, tuple(notices))
 
     def verify_claims(self, *, dry_run: bool = False) -> RunReport:
