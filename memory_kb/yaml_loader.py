@@ -105,22 +105,20 @@ def load_mapping(block: str, scale: int = 1) -> dict[str, Any]:
 
 
 class YamlItem(NamedTuple):
-    """An item of a list in a file that is all YAML: its YAML, its line from 1, and its key where it has one."""
+    """An item of a list in a file that is all YAML: its YAML, and its line from 1."""
 
     text: str
     line: int
-    key: str | None = None
 
 
-def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> list[YamlItem] | None:
+def cut_list(text: str, names: tuple[str, ...]) -> list[YamlItem] | None:
     """Return the items of a list that is a whole file, or is under one of some names in it; None where there is none.
 
-    They are to be read one by one, so that one bad item costs no other. With `is_keyed` a mapping of items by
-    their keys will do.
+    They are to be read one by one, so that one bad item costs no other.
 
     Example:
         >>> [item[1:] for item in cut_list("rules:\\n- text: a\\n- text: b\\n", ("rules",))]
-        [(2, None), (3, None)]
+        [(2,), (3,)]
     """
     import yaml
 
@@ -131,14 +129,9 @@ def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> li
         raise _not_yaml(exc) from exc
     if isinstance(root, yaml.MappingNode):
         values = {key.value: value for key, value in root.value if isinstance(key, yaml.ScalarNode)}
-        kinds = (yaml.SequenceNode, yaml.MappingNode) if is_keyed else yaml.SequenceNode
-        root = next((values[name] for name in names if isinstance(values.get(name), kinds)), root if is_keyed else None)
+        root = next((values[name] for name in names if isinstance(values.get(name), yaml.SequenceNode)), None)
     if isinstance(root, yaml.SequenceNode):
         return [YamlItem(str(yaml.serialize(node)), node.start_mark.line + 1) for node in root.value]
-    if isinstance(root, yaml.MappingNode):
-        return [
-            YamlItem(str(yaml.serialize(node)), key.start_mark.line + 1, str(key.value)) for key, node in root.value
-        ]
     return None
 
 

@@ -143,9 +143,9 @@ def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, sour
         for view in kb.list()
     }
     assert set(made) == {
-        ("preference", "Answers should be short."),
+        ("fact", "Answers should be short."),
         ("fact", "Staging runs Postgres 15."),
-        ("rule", "Never deploy on Fridays."),
+        ("fact", "Never deploy on Fridays."),
         ("episode", "- Rolled back v2."),
         ("episode", "Talked about the API  design."),
     }
@@ -158,21 +158,19 @@ def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, sour
     }
 
 
-def test_bullets_become_rules_policies_and_preferences(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+def test_bullets_become_rules(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source(AGENTS))
-    made = {one.kind: one for one in report.pieces}
-    assert Counter(one.kind for one in report.pieces) == {"rule": 2, "policy": 1, "preference": 1, "fact": 1}
+    assert Counter(one.kind for one in report.pieces) == {"rule": 5}
     assert "Use tabs.\nThey are shorter." in (
         kb.show(next(one.id for one in report.pieces if one.line == 8)).text or ""
     )
     small = next(view for view in kb.list() if view.metadata.get("applies_to"))
     assert small.metadata["applies_to"] == ["web/**"]
-    assert kb.show(made["policy"].id).metadata["source"] == "observed"
+    assert small.metadata["source"] == "observed"
     reasons = {(one.what, one.why): one.first for one in report.left_out}
     assert reasons == {
         ("block", "memory-kb keeps this block itself"): "AGENTS.md:16",
-        ("import", "names another file, @docs/rules.md; import that by itself"): "AGENTS.md:3",
-        ("paragraph", "a paragraph, not a rule in a list"): "AGENTS.md:5",
+        ("paragraph", "a paragraph, not a rule in a list"): "AGENTS.md:3",
     }
 
 

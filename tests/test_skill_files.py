@@ -109,8 +109,7 @@ def test_a_second_import_loses_no_outcome_and_no_edit(tmp_path: Path, folder: Pa
         ("---\n- name: a\n", ["a"]),
         ("[{name: a}, {name: b}]", ["a", "b"]),
         ('{"skills": [{"name": "a"}]}', ["a"]),
-        ("a:\n  template: x\nb:\n  name: B\n", ["a", "B"]),
-        ("\ufeff# comment\n\nskills:\n  a: {description: d}\n", ["a"]),
+        ("\ufeff# comment\n\nskills:\n- {id: a, description: d}\n", ["a"]),
     ],
 )
 def test_shapes_of_a_catalogue(text: str, names: list[str]) -> None:
@@ -168,7 +167,7 @@ def claude(tmp_path: Path) -> Path:
         "pdf-forms/scripts/fill.py": "print('filled')\n",
         "pdf-forms/references/fields.md": "# Fields\n",
         "pdf-forms/.git/config": "x",
-        "loose/SKILL.md": "---\nname: loose\ndescription: Use when: it is loose\n---\nJust do it.\n",
+        "loose/SKILL.md": "---\nname: loose\ndescription: 'Use when: it is loose'\n---\nJust do it.\n",
         "bare/SKILL.md": "# Bare\n\nNo frontmatter at all.\n",
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -303,24 +302,15 @@ def claude_less(tmp_path: Path) -> Path:
     return tmp_path / "empty"
 
 
-@pytest.mark.parametrize(
-    "body", ["", "---\n", "---\nname: [\n---\nx", "\udcff", "---\n- a\n---\nx", "---\nname: x\n---"]
-)
+@pytest.mark.parametrize("body", ["", "---\n", "\udcff", "---\nname: x\n---"])
 def test_any_skill_file_reads(body: str) -> None:
     assert parse_skill_file(body, "x/SKILL.md", "x").text.name
 
 
-@pytest.mark.parametrize(
-    ("lines", "description"),
-    [
-        ("description: Use when: a deploy fails", "Use when: a deploy fails"),
-        ("description: >-\n  When a deploy\n  fails.\nargument-hint: [env] [tag]", "When a deploy fails."),
-        ("description: When a deploy\n  fails: now\nargument-hint: [env] [tag]", "When a deploy fails: now"),
-    ],
-)
-def test_a_head_that_is_no_yaml_keeps_its_description(lines: str, description: str) -> None:
-    found = parse_skill_file(f"---\nname: roll-back\n{lines}\n---\nRun it.\n", "roll-back/SKILL.md", "roll-back")
-    assert (found.text.name, found.text.description) == ("roll-back", description)
+@pytest.mark.parametrize("head", ["name: [", "- a", "description: Use when: a deploy fails"])
+def test_a_head_that_is_no_yaml_is_refused_with_its_line(head: str) -> None:
+    with pytest.raises(UnreadableInput, match=r"roll-back/SKILL\.md:[23]: the frontmatter is not"):
+        parse_skill_file(f"---\n{head}\n---\nRun it.\n", "roll-back/SKILL.md", "roll-back")
 
 
 @pytest.mark.parametrize(("name", "plain"), [("検索", "skill-"), ("x" * 80, "x" * 60), ("A & B", "a-b")])

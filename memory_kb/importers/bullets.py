@@ -20,32 +20,12 @@ _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-_IMPORT = re.compile(r"@[\w~./-]+$")
 _MOST = 2_000
-
-_STRICT = re.compile(r"\b(?:MUST(?: NOT)?|NEVER|ALWAYS|IMPORTANT|CRITICAL|FORBIDDEN|REQUIRED|DO NOT)\b")
-_PREFERS = re.compile(r"\b(?:prefer(?:s|red|ably)?|favou?r|rather than|instead of|I (?:like|want))\b", re.IGNORECASE)
-#: What a bullet is that says neither, by words of the headings above it.
-_KINDS_OF_HEADINGS = {
-    "preference": r"\b(?:preferences?|communication|tone|answers?|responses?|about me|user)\b",
-    "architecture": "architecture|structure|layout",
-    "fact": r"\b(?:overview|stack|directories|folders|modules|components|glossary|links|resources)\b",
-}
-#: Below these headings a bullet with a command in it is a fact.
-_COMMANDS = re.compile(
-    r"\b(?:commands?|scripts|build|setup|install(?:ation)?|running|getting started)\b", re.IGNORECASE
-)
-#: Headings of these words alone do not say what a bullet is about.
-_GENERAL = re.compile(
-    r"(?:rules?|guidelines?|conventions|notes|general|important|instructions|agents|claude|project|memory|\W)+",
-    re.IGNORECASE,
-)
 
 #: The files that agents or people curate by hand, line by line.
 CURATED = ("MEMORY.md", "USER.md")
 DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:-[\w.-]+)?\.md$")
 _POINTER = re.compile(r"\[[^\]\n]*\]\(([^)\s:]+\.md)\)")
-_RULES = re.compile(r"\b(?:never|always|must|don't|do not|prefers?|avoid|use)\b", re.IGNORECASE)
 
 
 class Bullet(NamedTuple):
@@ -104,7 +84,7 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
     Example:
         >>> pieces = list(read_agents_md(TextFile("web/AGENTS.md", "## Style\\n- Prefer hooks.\\n- NEVER edit dist/.\\n\\nSome prose.\\n")))
         >>> [(piece.draft.kind, piece.draft.text, piece.draft.applies_to) for piece in pieces if piece.draft]
-        [('preference', 'Prefer hooks.', ('web/**',)), ('policy', 'NEVER edit dist/.', ('web/**',))]
+        [('rule', 'Prefer hooks.', ('web/**',)), ('rule', 'NEVER edit dist/.', ('web/**',))]
         >>> pieces[-1].why
         'a paragraph, not a rule in a list'
     """
@@ -120,36 +100,16 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
 def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
     """Return what a bullet or paragraph of an instruction file becomes."""
     if not item.is_bullet:
-        if _IMPORT.match(item.text):
-            return NotePiece("import", path, item.line, why=f"names another file, {item.text}; import that by itself")
         return NotePiece("paragraph", path, item.line, why="a paragraph, not a rule in a list")
     if len(item.text) > _MOST:
         return NotePiece("bullet", path, item.line, why=f"longer than {_MOST:,} characters")
     if not has_words(item.text):
         return NotePiece("bullet", path, item.line, why="it has no words")
-    heading = _nearest_topic(item.headings)
+    heading = item.headings[-1] if item.headings else ""
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = tuple(filter(None, [tag_of(heading)]))
-    draft = Draft(item.text, _kind(item), title, tags, applies_to=globs, source="observed", fields=came_from(path))
+    draft = Draft(item.text, "rule", title, tags, applies_to=globs, source="observed", fields=came_from(path))
     return NotePiece("bullet", path, item.line, f"{path}/{_folded(item.text)}", draft)
-
-
-def _kind(item: Bullet) -> str:
-    above = " / ".join(item.headings[-2:])
-    if _STRICT.search(item.text):
-        return "policy"
-    if _PREFERS.search(item.text):
-        return "preference"
-    named = (kind for kind, words in _KINDS_OF_HEADINGS.items() if re.search(words, above, re.IGNORECASE))
-    return next(named, "fact" if _COMMANDS.search(above) and "`" in item.text else "rule")
-
-
-def _nearest_topic(headings: tuple[str, ...]) -> str:
-    """Return the nearest heading that says what a bullet is about."""
-    for heading in reversed(headings):
-        if not _GENERAL.fullmatch(heading) and not heading.endswith(".md"):
-            return heading
-    return ""
 
 
 def _globs(note: SourceNote) -> tuple[str, ...]:
@@ -170,7 +130,7 @@ def read_daily_log(file: TextFile) -> Iterator[NotePiece]:
         [('episode', 'Deploy', '2026-03-01'), ('episode', 'Lunch', '2026-03-01')]
         >>> curated = TextFile("MEMORY.md", "- Staging runs Postgres 15.\\n- Never push on Fridays.\\n")
         >>> [(piece.draft.kind, piece.draft.text) for piece in read_daily_log(curated)]
-        [('fact', 'Staging runs Postgres 15.'), ('rule', 'Never push on Fridays.')]
+        [('fact', 'Staging runs Postgres 15.'), ('fact', 'Never push on Fridays.')]
     """
     name = file.path.rpartition("/")[2]
     found = DAY.match(name)
@@ -235,8 +195,7 @@ def _read_curated(file: TextFile) -> Iterator[NotePiece]:
         elif pointer := _POINTER.match(draft.text):
             yield NotePiece("bullet", file.path, piece.line, why=f"points to another file, {pointer[1]}")
         else:
-            kind = "fact" if draft.kind == "rule" and not _RULES.search(draft.text) else draft.kind
-            own = replace(draft, kind=kind, applies_to=(), fields=came_from(f"daily log: {file.path}"))
+            own = replace(draft, kind="fact", applies_to=(), fields=came_from(f"daily log: {file.path}"))
             key = f"import/daily-logs/{file.path}/{_folded(draft.text)}"
             yield NotePiece(piece.what, file.path, piece.line, key, own)
 

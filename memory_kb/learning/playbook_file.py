@@ -78,10 +78,10 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
     return read_items(items, path, "is no rule: a rule has at least a text", _make_rule)
 
 
-def cut_items(text: str, path: str, names: tuple[str, ...], what: str, *, is_keyed: bool = False) -> list[YamlItem]:
+def cut_items(text: str, path: str, names: tuple[str, ...], what: str) -> list[YamlItem]:
     """Return the items of the list that a YAML file is, or has under one of some names."""
     try:
-        items = cut_list(text.lstrip("\ufeff"), names, is_keyed=is_keyed)
+        items = cut_list(text.lstrip("\ufeff"), names)
     except InvalidBlock as exc:
         said = f"{path}:{exc.line + 1}: the file {exc.what}"
         raise UnreadableInput(said, "fix the line and import it again") from exc

@@ -40,7 +40,6 @@ _OWN = (FIELDS.keys() - {"aliases"}) | {
 _METADATA = "memory-kb-"
 _CARRIED = ("name", "tags", "success-count", "failure-count", "created-by")
 _FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE | re.DOTALL)
-_PAIR = re.compile(r"([\w-]+)[ \t]*:[ \t]*(.*)")
 _MAX_PLAIN_NAME, _MAX_DESCRIPTION = 64, 1024
 CATALOGUES = (".yaml", ".yml", ".json")
 _CATALOGUE_NAMES = ("skills.yaml", "skills.yml")
@@ -50,19 +49,19 @@ _MAX_READ, MAX_COPIED = 4_000_000, 5_000_000
 
 
 def parse_catalogue(text: str, path: str) -> tuple[tuple[SkillDraft, ...], tuple[Problem, ...]]:
-    """Read a catalogue: a list of skills, by itself or below `skills`, or skills by their ids."""
-    items = cut_items(text, path, ("skills",), "skills", is_keyed=True)
+    """Read a catalogue: a list of skills, by itself or below `skills`."""
+    items = cut_items(text, path, ("skills",), "skills")
     if not items:
         raise UnreadableInput(f"{path}:1: there are no skills in it", "a skill has a `name`, and mostly a `template`")
 
     def make(values: Mapping[str, Any], item: YamlItem) -> SkillDraft | None:
-        return _read_item(values, item.key, path, item.line)
+        return _read_item(values, path, item.line)
 
     return read_items(items, path, "a skill without a name; passed over, give it a `name`", make, _SCALE)
 
 
-def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -> SkillDraft | None:
-    entry_id = as_text(item.get("id")) or key
+def _read_item(item: Mapping[str, Any], path: str, line: int) -> SkillDraft | None:
+    entry_id = as_text(item.get("id"))
     name = as_text(item.get("name")) or entry_id
     if name is None or not item:
         return None
@@ -126,9 +125,15 @@ def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
     """Read a `SKILL.md`: its frontmatter, further keys included, and its body as it is.
 
     `folder` names a skill that does not name itself.
+
+    Raises:
+        UnreadableInput: its frontmatter is no YAML.
     """
     block = _FRONTMATTER.match(text)
-    head, body = (_read_head(block[1]), text[block.end() :]) if block else ({}, text.removeprefix("\ufeff"))
+    try:
+        head, body = (load_mapping(block[1]), text[block.end() :]) if block else ({}, text.removeprefix("\ufeff"))
+    except InvalidBlock as exc:
+        raise UnreadableInput(f"{path}:{exc.line + 2}: {exc}", "fix the line and import it again") from exc
     own = head.get("metadata")
     metadata = dict(own) if isinstance(own, dict) else {}
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
@@ -149,25 +154,6 @@ def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
         path=path,
         line=2 if block else 1,
     )
-
-
-def _read_head(block: str) -> dict[str, Any]:
-    """Return a block of frontmatter as a mapping.
-
-    If it is no YAML, its lines are read as `key: value`; an indented line continues the one before.
-    """
-    try:
-        return load_mapping(block)
-    except InvalidBlock:
-        head: dict[str, Any] = {}
-    last = ""
-    for line in block.splitlines():
-        if found := _PAIR.match(line):
-            last = found[1]
-            head[last] = "" if found[2] in ("|", ">", "|-", ">-") else found[2].strip().strip("\"'")
-        elif last and line.strip():
-            head[last] = f"{head[last]} {line.strip()}".strip()
-    return head
 
 
 def plain_name(name: str, taken: Collection[str] = ()) -> str:
