@@ -197,9 +197,7 @@ def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -
 
 @pytest.mark.slow
 def test_the_commands(project: Path, run: Run) -> None:
-    suggested = run("--vault", project, "cite", "note")
-    assert suggested.stdout == "src/a.py#L4-L7\n"
-    assert "--from-text" in suggested.stderr
+    assert "--from-text" in run("--vault", project, "cite", "note").stderr
     assert run("--vault", project, "cite", "note", "--from-text", "--dry-run").stdout.count("\n+cites:") == 1
     assert run("--vault", project, "cite", "note", "--from-text").stdout == "src/a.py#L4-L7\n"
     assert "recorded already" in run("--vault", project, "cite", "note", "src/a.py:4-7").stderr

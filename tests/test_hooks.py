@@ -259,7 +259,7 @@ def test_hostile_words_stay_words(notes: Path, hook: Callable[..., str]) -> None
     hook("prompt", {"session_id": session, "cwd": str(notes), "prompt": prompt})
     files = list((notes / "memory/.memory-kb/sessions").glob("*.jsonl"))
     assert len(files) == 1
-    assert files[0].name.startswith("claude-code-")
+    assert files[0].name.startswith("tmp-x-2J")
     assert "AKIA" not in files[0].read_text()
     assert sorted(entry.name for entry in notes.parent.iterdir() if entry.name not in ("home", ".local")) == ["vault"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
+from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected import wrap
@@ -139,41 +139,6 @@ def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None
         (True, "whole"),
         (None, None),
     ]
-
-
-def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
-    kb = open_kb(folder)
-    old: list[Record] = [
-        {"id": "x0", "timestamp": "2025-06-01T10:00:00Z", "instructions": None},
-        {"record_type": "state"},
-        said("user", "Hello.")["payload"],
-    ]
-    (report,) = kb.sessions.import_(write(tmp_path / "old.jsonl", old))
-    assert (report.session, report.added) == ("x0", 2)
-    assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
-
-
-def test_a_transcript_of_tool_records_at_the_top(open_kb: Open, folder: Path, tmp_path: Path) -> None:
-    kb = open_kb(folder)
-    records: list[Record] = [
-        {"type": "user", "timestamp": "2026-01-29T10:00:00Z", "content": "Read it."},
-        {
-            "type": "tool_use",
-            "timestamp": "2026-01-29T10:00:01Z",
-            "tool_name": "Read",
-            "tool_input": {"file_path": "a.py"},
-        },
-        {
-            "type": "tool_result",
-            "timestamp": "2026-01-29T10:00:02Z",
-            "tool_name": "Read",
-            "tool_input": {"file_path": "a.py"},
-            "tool_output": {"output": "x = 1"},
-        },
-    ]
-    (report,) = kb.sessions.import_(write(tmp_path / "ses_1.jsonl", records))
-    assert (report.session, report.format, report.added) == ("ses_1", "claude-code", 4)
-    assert [(event.tool, event.content) for event in replay(kb, "ses_1")[2:]] == [("Read", None), ("Read", "x = 1")]
 
 
 def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from memory_kb.plainfiles import read_plain
 from memory_kb.private import cut_private
 from memory_kb.regex import regex
 from memory_kb.store.events import Event, named_file, text_of
-from memory_kb.store.session_log import check_id
+from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
     prompt = cut_private(said).strip()
     is_call = event == "before-tool" and isinstance(values.get("tool_name"), str)
     return HookCall(
-        session=name_session(agent, named) if named.strip() else None,
+        session=session_name(named) if named.strip() else None,
         folders=tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
         prompt=prompt,
         events=tuple(_events(agent, event, values, prompt)),
@@ -108,23 +108,6 @@ def _is_followed(values: Mapping[str, Any]) -> bool:
         or values.get("hook_event_name") == "SubagentStop"
         or values.get("status") in ("aborted", "error")
     )
-
-
-def name_session(agent: Agent, named: str) -> str:
-    """Return an agent's session as an id of ours, its own where it can be one.
-
-    Example:
-        >>> from memory_kb.agents.agent import find_agent
-        >>> name_session(find_agent("codex"), "0b1c42"), name_session(find_agent("codex"), "../../x")
-        ('0b1c42', 'codex-9cdf6a50100a862e')
-    """
-    try:
-        return check_id(named)
-    except UsageError:
-        import hashlib
-
-        digest = hashlib.sha256(named.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
-        return f"{agent.name}-{digest[:16]}"
 
 
 def _events(agent: Agent, event: str, values: Mapping[str, Any], prompt: str) -> list[Event]:

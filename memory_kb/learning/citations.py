@@ -109,11 +109,10 @@ class ClaimsReport(NamedTuple):
 
 
 class CitedReport(NamedTuple):
-    """What `cite` recorded: the references, those it could have, and the run."""
+    """What `cite` recorded: the references, what its text names that could not be recorded, and the run."""
 
     id: str
     recorded: tuple[str, ...]
-    suggested: tuple[str, ...]
     refused: tuple[str, ...]
     run: RunReport
 
@@ -329,8 +328,10 @@ class Citations:
         """Record what an entry is about in the project's files, with a hash of the cited text.
 
         A reference is `path`, `path#L10-L20`, `path:10-20`, or a commit. `from_text` also records the code spans and
-        links of its text; without this and without references they are only suggested.
+        links of its text.
         """
+        if not references and not from_text:
+            raise UsageError("nothing is cited", "name files, or say --from-text for what its text names")
         found, project = self._memories.find(wanted), self._project()
         if found.place.scope == "global":
             raise UsageError(
@@ -340,21 +341,18 @@ class Citations:
         references = (references,) if isinstance(references, str) else references
         named = [_record_named(text, project) for text in references]
         known = {one.reference for one in (*read_citations(found), *named)}
-        suggested: list[Citation] = []
-        refused: list[str] = []
-        for reference in suggest_references(found.text):
+        citations, refused = list(named), list[str]()
+        for reference in suggest_references(found.text) if from_text else ():
             try:
-                suggested += [] if reference in known else [record(reference, project)]
+                citations += [] if reference in known else [record(reference, project)]
             except InvalidReference as exc:
                 refused.append(f"{reference.text}: {exc}")
-        citations = [*named, *(suggested if from_text else ())]
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
             raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
 
         citing = [found] if citations else []
         run = self._memories.change_entries("cite", citing, lambda one: _plan_citing(one, citations), dry_run=dry_run)
-        recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
-        return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
+        return CitedReport(found.id, tuple(one.reference.text for one in citations), tuple(refused), run)
 
     def verify(
         self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False

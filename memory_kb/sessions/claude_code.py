@@ -64,14 +64,6 @@ def _read_record(record: Mapping[str, Any], made: EventMaker) -> None:
     kind = record.get("type")
     if kind in ("user", "assistant"):
         _read_message(record, str(kind), made)
-    elif kind == "tool_use":
-        call_id = record.get("tool_use_id", record.get("id"))
-        made.call(record.get("tool_name"), record.get("tool_input"), call_id)
-    elif kind == "tool_result":
-        output, ok = record.get("tool_output", record.get("content")), record.get("is_error") is not True
-        made.result(
-            record.get("tool_use_id"), output, ok=ok, tool=printable_line(text_of(record.get("tool_name"))) or None
-        )
     elif kind == "summary" and record.get("summary"):
         made.notice(record["summary"], "summary")
     elif kind == "system" and record.get("content"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ from memory_kb.reports import SessionImported
 from memory_kb.sessions.formats import reader_of, sniff
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine
 from memory_kb.store.events import Event
-from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
+from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
 from memory_kb.store.worktrees import find_siblings
 from memory_kb.text import hash_of
 
@@ -174,7 +173,7 @@ class TranscriptImport:
 
     def add_events(self, events: Iterable[LineResult], source: Path, kind: str) -> tuple[SessionImported, ...]:
         """Import the events that a reader yields; return one result for each session."""
-        named, fallback = self._labels.session, _session_name(source.stem)
+        named, fallback = self._labels.session, session_name(source.stem)
         targets: dict[str, _Target] = {}
         ignored, problems = 0, list[Problem]()
         with ExitStack() as stack:
@@ -184,7 +183,7 @@ class TranscriptImport:
                     if found.problem and len(problems) < _SHOWN_PROBLEMS:
                         problems.append(Problem(str(source), found.line, found.problem))
                     continue
-                session = named or (_session_name(found.session) if found.session else fallback)
+                session = named or (session_name(found.session) if found.session else fallback)
                 if session not in targets:
                     targets[session] = _Target(self._files, check_id(session), stack)
                 targets[session].write(found.event, self._labels, self._now)
@@ -232,20 +231,6 @@ def _is_within(folder: str | None, project: Path) -> bool:
         if Path(os.path.realpath(folder)).is_relative_to(root):
             return True
     return False
-
-
-def _session_name(name: str) -> str:
-    """Return a session id for a name of somebody else's.
-
-    Example:
-        >>> _session_name("0b1c-42"), _session_name("../../etc/passwd")[:11]
-        ('0b1c-42', 'etc-passwd-')
-    """
-    try:
-        return check_id(name)
-    except UsageError:
-        words = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
-        return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
 
 
 def _digest(text: str) -> int:

@@ -94,13 +94,6 @@ def _time_in(text: str) -> str:
     return normal_time(found[0]) if found else ""
 
 
-def _first_style(lines: Iterable[str]) -> str | None:
-    """Return how the first turn is marked: as SpecStory does, whose oldest files have no other sign, or otherwise."""
-    fence, styles = FenceState(), {"specstory": _SPECSTORY_TURN, **_STYLES}
-    names = (None if fence.advance(line) else _find_mark(line, styles)[0] for line in lines)
-    return next(filter(None, names), None)
-
-
 def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
@@ -297,8 +290,6 @@ def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
         return "aider"
     if _EXPORTED.search(text):
         return "cursor"
-    if _first_style(begun) == "specstory":
-        return "specstory"
     # A conversation has turns of a person and of somebody who answers.
     roles = set[str]()
     for turn in turns_of(lines):

@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time, timedelta
@@ -28,6 +29,7 @@ from memory_kb.store.events import (
     strings_of,
 )
 from memory_kb.store.logs import format_time
+from memory_kb.text import hash_of
 from memory_kb.vault import hold_lock
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
@@ -267,6 +269,20 @@ def check_id(session: str) -> str:
             f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
         )
     return session
+
+
+def session_name(name: str) -> str:
+    """Return a session id for a name of somebody else's, the name itself where it can be one.
+
+    Example:
+        >>> session_name("0b1c-42"), session_name("../../etc/passwd")[:11]
+        ('0b1c-42', 'etc-passwd-')
+    """
+    try:
+        return check_id(name)
+    except UsageError as exc:
+        words = "" if isinstance(exc, SecretRefused) else re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
+        return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
 
 
 def new_ids(now: datetime) -> Iterator[str]:
