@@ -1,19 +1,18 @@
 """The values that travel between rooms: entries, chunks, filters, hits, and the words of the file format.
 
 One entry is an `Entry` as its file has it, with the places of its bytes; `Chunk` values, its sections as rows of the
-index; a `StoredEntry` as the index lists it, without its text; a `Memory` with its text, as what is learned, merged and
-promoted is planned from; and an `EntryView` (`memory_kb.reports`) as it is shown to whoever asks for it.
+index; a `StoredEntry` as the index lists it, without its text; a `Memory` (`memory_kb.memory`) with its text, from which
+changes are planned; and an `EntryView` (`memory_kb.reports`) as it is shown to whoever asks for it.
 """
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import stat_result
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from memory_kb.errors import UsageError
-from memory_kb.text import as_text, parse_date, printable, read_words
+from memory_kb.text import printable
 
 
 class Problem(NamedTuple):
@@ -502,136 +501,3 @@ class StoredEntry(NamedTuple):
     def is_in_people_file(self) -> bool:
         """Whether it is in MEMORY.md, whose text is rewritten by people alone."""
         return self.path.rpartition("/")[2] == "MEMORY.md"
-
-
-class Memory(NamedTuple):
-    """One entry, its defaults filled in, as a value that changes are planned for.
-
-    Attributes:
-        path: the file, as paths are written in output.
-        hash: of the file's bytes when it was read; a change is planned against it.
-        title: as it is shown: its own, else its first heading or line.
-        text: its body, as it was indexed.
-        seen: the day its age counts from; None has no age.
-        metadata: its frontmatter as parsed, unknown keys included.
-        fault: the line from which its frontmatter cannot be read, or None.
-        has_successor: whether another entry says that it supersedes this one.
-    """
-
-    id: str
-    path: str
-    hash: str
-    place: Location
-    title: str
-    text: str
-    kind: str = "fact"
-    type: str = "declarative"
-    domain: str = "team"
-    importance: float = 0.5
-    phase: str = "unknown"
-    status: str = "active"
-    reinforcement_count: int = 0
-    tags: tuple[str, ...] = ()
-    priority: str | None = None
-    applies_to: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
-    last_reinforced: str | None = None
-    created_at: str | None = None
-    seen: date | None = None
-    line: int = 1
-    metadata: Mapping[str, Any] = {}
-    fault: int | None = None
-    has_successor: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it takes part in everything: active or compacted."""
-        return self.status in LIVE_STATUSES
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether its frontmatter says that it is a memory.
-
-        Other notes are people's documents; no step rewrites them by itself, nor one whose
-        frontmatter cannot be read.
-        """
-        return self.fault is None and not self.metadata.keys().isdisjoint(("id", "kind", "type"))
-
-    @property
-    def is_in_people_file(self) -> bool:
-        """Whether it is in MEMORY.md, whose text is rewritten by people alone."""
-        return self.path.rpartition("/")[2] == "MEMORY.md"
-
-    @property
-    def is_superseded(self) -> bool:
-        """Whether a newer entry has taken its place."""
-        return self.has_successor or any(link.relation == "superseded_by" for link in self.links)
-
-    @property
-    def is_failed_episode(self) -> bool:
-        """Whether it is an episode that failed, which no context gives as an example."""
-        return self.kind == "episode" and self.word("outcome") == "failure"
-
-    @property
-    def is_mixed_episode(self) -> bool:
-        """Whether it is an episode of which nobody knows that it went well."""
-        return self.kind == "episode" and self.word("outcome") not in (None, "success", "partial", "failure")
-
-    @property
-    def is_pinned(self) -> bool:
-        """Whether a person keeps it from automatic demotion, inversion and archiving."""
-        return self.metadata.get("pinned") is True
-
-    @property
-    def is_evergreen(self) -> bool:
-        """Whether a person says that it does not age: it never fades from contexts and is never archived."""
-        return self.metadata.get("evergreen") is True
-
-    @property
-    def has_claim(self) -> bool:
-        """Whether it may be anything but sound: it cites something, or has a last day."""
-        return "cites" in self.metadata or "valid_until" in self.metadata
-
-    @property
-    def is_unverified(self) -> bool:
-        """Whether it came from outside, and no person has approved it since or brought it in by an import."""
-        is_vouched_for = self.day("reviewed") is not None or "imported_from" in self.metadata
-        return self.metadata.get("source") == UNVERIFIED and not is_vouched_for
-
-    @property
-    def is_quarantined(self) -> bool:
-        """Whether it would instruct an agent, and is unverified: it waits for a person.
-
-        What it is cannot be said of one whose frontmatter cannot be read.
-        """
-        return self.is_unverified and (self.kind in INSTRUCTING or self.fault is not None)
-
-    def count(self, name: str) -> int:
-        """Return a counter of the evidence block, 0 where there is no good one."""
-        number = self._number(name)
-        return int(number) if number is not None and 0 <= number <= 1_000_000_000 else 0
-
-    def share(self, name: str, default: float) -> float:
-        """Return a number from 0 to 1, such as the confidence."""
-        number = self._number(name)
-        return default if number is None else min(1.0, max(0.0, number))
-
-    def _number(self, name: str) -> float | None:
-        value = self.metadata.get(name)
-        try:
-            number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            return None
-        return None if math.isnan(number) else number
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """Return a list of words, such as `sources` or `flags`."""
-        return read_words(self.metadata.get(name))
-
-    def word(self, name: str) -> str | None:
-        """Return a one-line text, such as `session_id`."""
-        return as_text(self.metadata.get(name))
-
-    def day(self, name: str) -> date | None:
-        """Return the day that a field names."""
-        return parse_date(self.metadata.get(name))

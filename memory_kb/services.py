@@ -6,7 +6,7 @@ that needs another one only at times is given a function that returns it (`get_w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -135,9 +135,10 @@ class Services:
     @cached_property
     def writer(self) -> Writer:
         """Writes changes to the notes."""
+        from memory_kb.agents.agent import file_names
         from memory_kb.store.writer import Writer
 
-        return self._writer or Writer(self.vault, self.index.index_written, agent_files=_agent_files)
+        return self._writer or Writer(self.vault, self.index.index_written, file_names())
 
     @cached_property
     def models(self) -> Models:
@@ -497,9 +498,3 @@ class IdleMaintenance:
             for step in own.maintenance.maintain().steps:
                 if step.outcome in ("done", "failed"):
                     yield f"maintenance, {step.name}: {step.message or step.outcome}"
-
-
-def _agent_files() -> Collection[str]:
-    from memory_kb.agents.agent import file_names
-
-    return file_names()

@@ -7,7 +7,7 @@ from typing import Any
 from planning import tree
 
 from memory_kb import KnowledgeBase
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 
 NIGHTLY = "The nightly build compiles every service and runs the whole test suite on the runner in the basement."
 LONGER = NIGHTLY.replace("on the runner", "on the old runner")

@@ -12,7 +12,7 @@ from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction_scopes import SCOPES, ExtractionPass, choose_scopes
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from memory_kb.learning.confidence import (
     needs_inversion,
     read_evidence,
 )
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 
 TODAY = date(2026, 11, 21)
 

@@ -29,7 +29,8 @@ from memory_kb.episodes.consolidation import (
 from memory_kb.episodes.diary_text import EpisodeRecord
 from memory_kb.episodes.error_pitfalls import pitfall_confidence
 from memory_kb.learning.memories import EntryVectors
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]

@@ -14,7 +14,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.context.gather import find_labels
 from memory_kb.context.sections import Context
 from memory_kb.learning.playbook import is_doubted
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -14,7 +14,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.store.changes import WriteFile
 from memory_kb.store.files import NoteText
 from memory_kb.text import decode

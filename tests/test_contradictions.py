@@ -22,7 +22,8 @@ from memory_kb.learning.contradictions import (
     plan_resolutions,
 )
 from memory_kb.learning.text_comparison import find_opposition, names, turning_words
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 
 if TYPE_CHECKING:
     from conftest import Run

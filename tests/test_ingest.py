@@ -12,7 +12,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.learning.ingest import Learning, plan_sighting
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft
-from memory_kb.model import EVERYTHING, Link, Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, Link, Location
 from memory_kb.store.changes import plan_fields, with_links
 
 MakeVault = Callable[[Files], Path]

@@ -23,7 +23,8 @@ from memory_kb.learning.playbook import (
     rule_text,
     select_rules,
 )
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.text import count_tokens
 
 MakeVault = Callable[[Files], Path]

@@ -14,7 +14,8 @@ from extracting import answer, entry_of, learning, log_session, variables
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import KeptLearning
 from memory_kb.learning.rule_gate import SessionCounts, find_same, judge_rule, keywords
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from conftest import NOW, write_files
 from planning import Tree, tree
 
 from memory_kb import KnowledgeBase
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.store.events import Event
 from memory_kb.store.logs import format_time, log_shown
 

@@ -12,7 +12,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.skills.skill import Skill, make_skill, rank_skills
 from memory_kb.skills.skill_text import parse_skill
 

@@ -9,7 +9,7 @@ from memory_kb.context.framing import as_line
 from memory_kb.context.sections import order_baseline
 from memory_kb.learning.confidence import MATURITIES, read_evidence
 from memory_kb.learning.playbook import active_rules, rule_text
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.text import count_tokens, short_id
 
 BLOCK_WORD = "rules"

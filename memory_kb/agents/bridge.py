@@ -19,7 +19,8 @@ from memory_kb.learning.playbook import rule_text
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import managed_block
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import Memory, Problem
+from memory_kb.memory import Memory
+from memory_kb.model import Problem
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import RunReport
 from memory_kb.search.agent_memory import POINTER, without_ours

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citations import ClaimState
-    from memory_kb.model import Memory
+    from memory_kb.memory import Memory
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event

@@ -19,7 +19,8 @@ from memory_kb.context.relevance import (
 )
 from memory_kb.index.port import VectorQuery
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
-from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve

@@ -7,7 +7,8 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
-from memory_kb.model import LIVE_STATUSES, Filters, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import LIVE_STATUSES, Filters
 from memory_kb.regex import regex
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk

@@ -13,7 +13,8 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, bare_word, may_be_given, rarity, says
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
 from memory_kb.text import has_cjk

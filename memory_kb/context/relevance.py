@@ -8,7 +8,8 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
-from memory_kb.model import Hit, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Hit
 from memory_kb.regex import regex
 from memory_kb.text import has_cjk
 

@@ -22,7 +22,8 @@ from memory_kb.learning.playbook import (
     select_rules,
 )
 from memory_kb.markdown.lists_and_fences import find_items
-from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Memory, Span
+from memory_kb.memory import Memory
+from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
 from memory_kb.regex import regex
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id, shorten

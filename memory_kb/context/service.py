@@ -13,7 +13,8 @@ from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import UsageError
 from memory_kb.learning.citations import ClaimState, assess
-from memory_kb.model import Hit, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import Hit, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
 from memory_kb.store.project_files import project_files

@@ -11,7 +11,8 @@ from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
-from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
 from memory_kb.text import count_tokens
 
 #: The most that the start of a session costs besides `institutional.md`, in tokens.

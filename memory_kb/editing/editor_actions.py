@@ -31,7 +31,8 @@ from memory_kb.learning.compaction import archive_path, by_rank, merge
 from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING
 from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.changes import Change, plan_fields

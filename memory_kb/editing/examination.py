@@ -36,7 +36,8 @@ from memory_kb.vault import Vault, default_status, place_of_path
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Entry, Memory
+    from memory_kb.memory import Memory
+    from memory_kb.model import Entry
     from memory_kb.store.writer import Writer
 
 #: Texts that are in an editor and perhaps nowhere else, by their paths in output.

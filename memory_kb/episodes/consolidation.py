@@ -20,7 +20,8 @@ from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
 from memory_kb.learning.rule_gate import SessionCounts, judge_rule
 from memory_kb.learning.text_comparison import fingerprint, likeness, turning_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.providers.base import form_of
 from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set

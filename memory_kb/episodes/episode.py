@@ -26,7 +26,8 @@ from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.render_entry import Draft, plan_entry, without_empty
 from memory_kb.learning.user_text import sentences
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import Location, make_place
 from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.events import seconds_between

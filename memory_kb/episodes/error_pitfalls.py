@@ -12,7 +12,8 @@ from memory_kb.learning.error_text import generalise, is_bare, is_informative, s
 from memory_kb.learning.ingest import Learning
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.session_facts import Trace
 from memory_kb.text import shorten
 

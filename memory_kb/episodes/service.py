@@ -37,7 +37,7 @@ from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
 from memory_kb.learning.rule_gate import RuleGate
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace, TraceSession

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
-from memory_kb.model import WORKING_KINDS, Hit, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import WORKING_KINDS, Hit
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.saved_queries import SavedQuery, names_entry

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from memory_kb.index.entry_texts import make_memory
 from memory_kb.index.link_names import (
     aliases_of,
     entries_named,
@@ -25,10 +26,11 @@ from memory_kb.index.link_names import (
     stem_of,
 )
 from memory_kb.index.rows import RawNote, read_note
-from memory_kb.index.sqlite import SqliteIndex, make_memory
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import EVERYTHING, FileStat, Memory, StoredEntry
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, FileStat, StoredEntry
 from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, place_of_path
 

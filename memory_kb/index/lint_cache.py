@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.index.database import connect, transaction
-from memory_kb.index.sqlite import EntryText
+from memory_kb.index.entry_texts import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.model import Problem
 from memory_kb.plainfiles import make_folder, open_plain

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.index.filters import LAST, SqlDialect, visible, where
-from memory_kb.model import Filters, Memory, Problem, StoredEntry
+from memory_kb.model import Filters, Problem, StoredEntry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from memory_kb.index.tokenizer import WordCutter
+    from memory_kb.memory import Memory
     from memory_kb.providers.base import Vectors
 
 
@@ -288,7 +289,7 @@ class Index(ABC):
             found.setdefault(entry_id, set()).add(scope)
         return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
 
-    def keys_of(self, entry: StoredEntry | Memory) -> list[int]:
+    def keys_of(self, entry: "StoredEntry | Memory") -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
         return self._of_entry("key", entry)
 
@@ -296,7 +297,7 @@ class Index(ABC):
         """Return the indexed text of an entry, its chunks joined by blank lines."""
         return "\n\n".join(self._of_entry("content", entry))
 
-    def _of_entry(self, field: str, entry: StoredEntry | Memory) -> list[Any]:
+    def _of_entry(self, field: str, entry: "StoredEntry | Memory") -> list[Any]:
         """Return a value of the chunks of an entry, in file order."""
         condition = f"{self.sql.in_file} AND c.entry_id = {self.sql.mark.format('id')} ORDER BY c.position"
         return [value for (value,) in self._select([field], condition, {"source": entry.path, "id": entry.id})]

@@ -2,14 +2,12 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
-import itertools
-import operator
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
 from memory_kb.index.database import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
@@ -17,14 +15,15 @@ from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS
 from memory_kb.index.sqlite_writer import SqliteWriter
-from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Location, Memory, Problem, Region, StoredEntry
+from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry
 from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
+    from memory_kb.index.entry_texts import EntryText
     from memory_kb.index.tokenizer import TermTable
     from memory_kb.index.vectors import VectorStore
-    from memory_kb.markdown.fields import Fields
+    from memory_kb.memory import Memory
 
 
 #: Entries and the ids that they supersede; a proposal does not supersede anything yet.
@@ -49,54 +48,7 @@ SQLITE = SqlDialect(
 )
 
 
-class EntryText(NamedTuple):
-    """The text of an entry as the index holds it, with its chunks as far apart as in the file."""
-
-    entry_id: str
-    title: str
-    line: int
-    text: str
-
-
 _IS_LISTED = "IN (SELECT value FROM json_each(?))"
-_TEXT = ("source", "id", "title", "line", "end_line", "part", "content")
-
-
-def _join_texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, list[EntryText]]]:
-    """Yield each file with the texts of its entries, from their chunks in order."""
-    for source, chunks in itertools.groupby(rows, operator.itemgetter(0)):
-        found: list[tuple[str, str, int, list[str]]] = []
-        last = 0
-        for _, entry_id, title, line, end_line, part, content in chunks:
-            if part == 0 or not found:
-                found.append((entry_id, title, line, [content]))
-            else:
-                found[-1][-1].extend(("\n" * (line - last) or " ", content))
-            last = end_line
-        yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
-
-
-#: The attributes that have the same name in an entry of the index and in a value to plan with.
-_SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")
-
-
-def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) -> Memory:
-    """Return an entry of the index as a value to plan with; values it cannot use have become defaults."""
-    metadata, fields = _read_metadata(entry.metadata or "{}")
-    own = fields._asdict() | {name: getattr(entry, name) for name in _SHARED}
-    del own["dated"]
-    return Memory(
-        **own, hash=file_hash, place=place, text=text, metadata=metadata, has_successor=bool(entry.is_superseded)
-    )
-
-
-# Most entries stay as they are from one reading to the next.
-@functools.lru_cache(maxsize=4_096)
-def _read_metadata(metadata: str) -> "tuple[Mapping[str, Any], Fields]":
-    from memory_kb.markdown.fields import read_fields
-
-    found = load_json(metadata)
-    return found, read_fields(found)[0]
 
 
 class SqliteIndex(Index):
@@ -346,11 +298,13 @@ class SqliteIndex(Index):
             values["cited"] = cited
         return self._entries(condition, values)
 
-    def memories(self, filters: Filters, source: str | None = None, origin: str | None = None) -> Iterator[Memory]:
+    def memories(self, filters: Filters, source: str | None = None, origin: str | None = None) -> "Iterator[Memory]":
         """Yield the entries that pass the filters with all of their text, in path order.
 
         With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
         """
+        from memory_kb.index.entry_texts import MEMORY_FIELDS, join_memories
+
         condition, values = where(filters, self.sql)
         if origin is not None:
             # Said twice for the index of what people stated.
@@ -359,30 +313,9 @@ class SqliteIndex(Index):
             values["origin"] = origin
         if source is not None:
             condition, values = f"c.source = :source AND {condition}", values | {"source": source}
-        fields = (*StoredEntry._fields, "hash", "job", "task", "learning_type", "content", "part", "char_offset")
         joined, order = "JOIN file_meta f ON f.path = c.source", "ORDER BY c.source, c.position"
-        rows = self._select(fields, f"{condition} {order}", values, joined=joined, hash="f.hash")
-        width = len(StoredEntry._fields)
-        first: tuple[Any, ...] = ()
-        pieces: list[str] = []
-        end = 0
-
-        def put_together() -> Memory:
-            entry, (file_hash, *place) = StoredEntry._make(first[:width]), first[width : width + 4]
-            return make_memory(entry, file_hash, Location(entry.scope, *place), "".join(pieces))
-
-        for row in rows:
-            content, part, offset = row[width + 4 :]
-            if part == 0:
-                if first:
-                    yield put_together()
-                first, pieces = row, [content]
-            else:
-                # Where a piece begins inside the one before, their texts overlap.
-                pieces.append(content[end - offset :] if offset < end else f"\n\n{content}")
-            end = offset + len(content)
-        if first:
-            yield put_together()
+        rows = self._select(MEMORY_FIELDS, f"{condition} {order}", values, joined=joined, hash="f.hash")
+        yield from join_memories(rows)
 
     def successors(self, entry_id: str) -> list[str]:
         return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
@@ -456,11 +389,13 @@ class SqliteIndex(Index):
         )
         return self._words.read(((number, texts) for number, *texts in rows), TEXT_COLUMNS)
 
-    def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
+    def texts(self, sources: Sequence[str]) -> "dict[str, list[EntryText]]":
         """Return the texts of the entries of some files, in file order."""
+        from memory_kb.index.entry_texts import TEXT_FIELDS, join_texts
+
         are_inside, values = self._among("source", sources)
-        rows = self._select(_TEXT, f"{are_inside} ORDER BY c.source, c.position", values)
-        return dict(_join_texts(rows))
+        rows = self._select(TEXT_FIELDS, f"{are_inside} ORDER BY c.source, c.position", values)
+        return dict(join_texts(rows))
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.

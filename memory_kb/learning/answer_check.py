@@ -11,7 +11,7 @@ from memory_kb.learning.conversation import ShownRecord
 from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.learning.render_entry import TWIN_SIMILARITY
 from memory_kb.learning.text_comparison import likeness
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.text import has_cjk, jaccard, on_one_line, tokens
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.

@@ -11,7 +11,8 @@ from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.inversion import is_in_review, plan_replacement
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
-from memory_kb.model import KINDS, Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import KINDS, Location
 from memory_kb.store.changes import Change, create_file, move, plan_fields, remove, write_file
 from memory_kb.store.files import NoteText
 from memory_kb.text import first_free, parse_date, slugify

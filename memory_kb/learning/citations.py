@@ -26,7 +26,8 @@ from memory_kb.learning.code_references import (
     suggest_references,
     write_citation,
 )
-from memory_kb.model import Entry, Memory, Problem
+from memory_kb.memory import Memory
+from memory_kb.model import Entry, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, with_words
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.text import hash_of
 
 

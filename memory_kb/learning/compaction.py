@@ -20,7 +20,8 @@ from memory_kb.learning.contradictions import (
 )
 from memory_kb.learning.text_comparison import likeness, names, signs, turning_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
     CONTRADICTION_FROM,

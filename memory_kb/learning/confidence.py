@@ -8,7 +8,7 @@ rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.search.scoring import activation, decay
 from memory_kb.text import counted, parse_date
 

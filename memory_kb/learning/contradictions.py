@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple, get_args
 
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
 from memory_kb.providers.base import form_of
 from memory_kb.providers.models import Models
 from memory_kb.reports import RunReport

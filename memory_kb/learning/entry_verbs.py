@@ -11,7 +11,8 @@ from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate, find_near
 from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure, without_empty
 from memory_kb.markdown.splice import Value, find_entry
-from memory_kb.model import UNVERIFIED, Link, Location, Memory, Region, StoredEntry
+from memory_kb.memory import Memory
+from memory_kb.model import UNVERIFIED, Link, Location, Region, StoredEntry
 from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
 from memory_kb.store.changes import Change, plan_fields, plan_replaced, set_fields, with_links
 

@@ -11,7 +11,7 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.learning.confidence import OUTCOMES
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.outcomes import is_about
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.undo import undone_by

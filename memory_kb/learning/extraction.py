@@ -32,7 +32,8 @@ from memory_kb.learning.rule_gate import RuleGate
 from memory_kb.learning.stages import Stages
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import Location, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
 from memory_kb.providers.models import Models

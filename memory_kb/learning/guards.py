@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
-from memory_kb.model import Filters, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Filters
 from memory_kb.store.json_lines import append_lines, json_needle, read_objects
 from memory_kb.store.logs import format_time
 

@@ -27,7 +27,8 @@ from memory_kb.learning.render_entry import (
 )
 from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, Memory, StoredEntry
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
 from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set

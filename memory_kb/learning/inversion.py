@@ -10,7 +10,8 @@ from memory_kb.learning.ingest import Learning
 from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_looked_at
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Link, Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Link, Location
 from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links, with_words
 from memory_kb.text import counted
 

@@ -12,7 +12,8 @@ from memory_kb.index.listing import find_entry_by_name
 from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING, Filters, Location, Memory, make_filters
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, Filters, Location, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs
 from memory_kb.text import as_read

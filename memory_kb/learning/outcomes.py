@@ -15,7 +15,7 @@ from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields

@@ -7,7 +7,8 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import OUTCOMES, REMOVAL, add_outcome, read_evidence
-from memory_kb.model import SCOPES, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import SCOPES
 from memory_kb.regex import regex
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.text import count_tokens

@@ -21,7 +21,8 @@ from memory_kb.learning.render_entry import (
     without_empty,
 )
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, KINDS, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change
 from memory_kb.text import as_text, first_free, parse_date, read_words, slugify

@@ -17,7 +17,8 @@ from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS, SNOOZED, is_snoozed, rule_text
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import Value, find_entry
-from memory_kb.model import EVERYTHING, UNVERIFIED, FilterWords, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, UNVERIFIED, FilterWords
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, set_body
 from memory_kb.store.files import find_note

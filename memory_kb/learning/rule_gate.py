@@ -13,7 +13,8 @@ from memory_kb.learning.ingest import Gate, GateVerdict, Learning
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.text_comparison import likeness
-from memory_kb.model import Location, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import Location, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
 from memory_kb.text import counted

@@ -37,7 +37,8 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
-from memory_kb.model import FilterWords, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import FilterWords
 from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.providers.models import Models

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.memories import Memories
-from memory_kb.model import Location, Memory, make_place
+from memory_kb.memory import Memory
+from memory_kb.model import Location, make_place
 from memory_kb.providers.base import form_of
 from memory_kb.providers.models import Models
 from memory_kb.reports import RunReport, StageReport

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from memory_kb.injected import is_own_call, strip
-from memory_kb.model import Memory
+from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.session_log import SessionFiles

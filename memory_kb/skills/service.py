@@ -14,7 +14,8 @@ from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.learning.render_entry import without_empty
-from memory_kb.model import LIVE_STATUSES, Location, Memory, Problem, make_filters
+from memory_kb.memory import Memory
+from memory_kb.model import LIVE_STATUSES, Location, Problem, make_filters
 from memory_kb.search.candidates import Request
 from memory_kb.search.service import Searching
 from memory_kb.skills.skill import (

@@ -15,7 +15,8 @@ from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
 from memory_kb.learning.playbook import in_force
 from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render, without_empty
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
-from memory_kb.model import Hit, Location, Memory, Problem
+from memory_kb.memory import Memory
+from memory_kb.model import Hit, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.changes import Change, create_file, replace_entry

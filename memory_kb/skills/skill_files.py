@@ -16,7 +16,8 @@ from memory_kb.learning.playbook_file import cut_items, read_items
 from memory_kb.learning.render_entry import without_empty
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.lists_and_fences import plain_lines
-from memory_kb.model import Memory, Problem
+from memory_kb.memory import Memory
+from memory_kb.model import Problem
 from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.model import Link, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Link
 from memory_kb.private import cut_private_values
 from memory_kb.text import encode
 

@@ -50,14 +50,14 @@ class Writer:
     """What the writing verbs share: it reads the notes that they plan with, and runs their plans.
 
     `index_written` has the index read files that were just written, and returns sentences about what failed.
+    `agent_files` are the files of agents that a run may write as well, as their paths end.
     """
 
     def __init__(
         self,
         vault: Vault,
         index_written: Callable[[Iterable[str]], tuple[str, ...]],
-        *,
-        agent_files: Callable[[], Collection[str]] = tuple,
+        agent_files: Collection[str],
     ) -> None:
         self._vault = vault
         self._index_written = index_written
@@ -223,7 +223,7 @@ class Writer:
         """Return the file that a run writes for a path."""
         if explain_unsafe(self._vault, path) is None:
             return self._vault.resolve(path)
-        return find_target(self._vault, path, self._agent_files())
+        return find_target(self._vault, path, self._agent_files)
 
     @property
     def journal(self) -> Journal:

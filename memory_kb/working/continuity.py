@@ -12,7 +12,8 @@ from memory_kb.errors import CannotSplice, MemoryKBError, UsageError
 from memory_kb.injected import strip
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.managed_block import find, put
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Memory, make_filters
+from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
 from memory_kb.store.changes import Change, create_file, write_file

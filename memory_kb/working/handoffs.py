@@ -12,7 +12,8 @@ from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, check_draft, render, without_empty
 from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
-from memory_kb.model import LIVE_STATUSES, Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import LIVE_STATUSES, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import create_file
 from memory_kb.text import as_text

@@ -13,7 +13,8 @@ from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, refuse_secrets, render
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, Memory
+from memory_kb.memory import Memory
+from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.changes import Change, create_file, plan_fields
