@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -26,11 +26,11 @@ _HUB = "https://huggingface.co"
 _NAME = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9._-]+(?:/(?!\.+$)[A-Za-z0-9._-]+)?")
 #: The beginning of a path, by which it is told from a name.
 _PATH = re.compile(r"[/\\]|\.{1,2}(?:[/\\]|$)|~(?:[/\\]|$)|.:")
-#: The configuration of a model on the hub, and its exports.
-_NEEDED = re.compile(
-    r"(?:\d+_\w+/)?(?:config|modules|sentence_\w+_config|config_sentence_transformers|tokenizer_config|tokenizer)\.json"
+#: The files of a model on the hub that are fetched: its configuration, its words, and the export in the usual place.
+_NEEDED = (
+    *("config.json", "modules.json", "*_*/config.json", "sentence_*_config.json", "config_sentence_transformers.json"),
+    *("tokenizer.json", "tokenizer_config.json", "onnx/model.onnx*", "model.onnx*"),
 )
-_ONNX = re.compile(r"(?:0_\w+/)?(?:onnx/)?[\w.-]+\.onnx")
 
 #: Families whose first positions stand for the padding.
 _OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
@@ -133,77 +133,34 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         raise ProviderFailed(
             f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2"
         )
-    hub = _find_hub(environ)
     try:
         import huggingface_hub
     except ImportError as exc:
         raise ProviderFailed(
             "fetching a model needs the package huggingface_hub", "pip install 'memory-kb[local]'"
         ) from exc
+    hub, token = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/"), environ.get("HF_TOKEN") or None
     target, model = folder / name, name if "/" in name else f"{DEFAULT_OWNER}/{name}"
-    token = environ.get("HF_TOKEN") or None
     try:
-        info = huggingface_hub.HfApi(endpoint=hub, token=token).model_info(model)
-        files = choose_files([file.rfilename for file in info.siblings or ()])
-        if files:
-            huggingface_hub.snapshot_download(
-                model, revision=info.sha, local_dir=target, allow_patterns=files, endpoint=hub, token=token
-            )
+        huggingface_hub.snapshot_download(
+            model, local_dir=target, allow_patterns=list(_NEEDED), endpoint=hub, token=token
+        )
     except Exception as exc:  # the package passes on whatever its HTTP client raises
         raise _explain(exc, model, display_host(hub), target) from exc
-    if not files:
-        raise ProviderFailed(
-            f"{model} has no tokenizer.json with an ONNX export (onnx/model.onnx), so it cannot be used here",
-            "choose another model, such as sentence-transformers/all-MiniLM-L6-v2",
-        )
     find_onnx(read_config(target).folder)
     return target
-
-
-def _find_hub(environ: Mapping[str, str]) -> str:
-    """Return the address of the hub that models are fetched from."""
-    from urllib.parse import urlsplit
-
-    hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
-    if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
-        raise ProviderFailed(
-            f"{display_host(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
-        )
-    return hub
-
-
-def choose_files(names: Sequence[str]) -> list[str]:
-    """Return the files of a model that are needed: its configuration, its words, and one ONNX export.
-
-    Example:
-        >>> choose_files(["README.md", "tokenizer.json", "onnx/model.onnx", "onnx/model_O4.onnx", "pytorch_model.bin"])
-        ['tokenizer.json', 'onnx/model.onnx']
-        >>> choose_files(["tokenizer.json", "model.safetensors"])
-        []
-    """
-    # A whole export before quantized ones, and one in the usual folder before others.
-    exports = sorted(
-        filter(_ONNX.fullmatch, names), key=lambda name: (not name.endswith("model.onnx"), "onnx/" not in name, name)
-    )
-    if not exports or not any(name.rpartition("/")[2] == "tokenizer.json" for name in names):
-        return []
-    wanted = (exports[0], f"{exports[0]}_data", f"{exports[0]}.data")
-    return [name for name in names if _NEEDED.fullmatch(name) or name in wanted]
 
 
 def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFailed:
     """Return the error to raise for a failed download."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    status = exc.response.status_code if isinstance(exc, HfHubHTTPError) else 0
+    refusals = (one for one in (exc, exc.__cause__) if isinstance(one, HfHubHTTPError))
+    status = next((one.response.status_code for one in refusals), 0)
     if status in (401, 403, 404):
         return ProviderFailed(
             f"{host} has no model {model}, or does not give it to you (status {status})",
             f"check the spelling; if the model has terms, accept them at {host}/{model} and set HF_TOKEN",
-        )
-    if isinstance(exc, OSError) and exc.filename:
-        return ProviderFailed(
-            f"{exc.filename} cannot be written: {exc.strerror or exc}", "set MEMORY_KB_MODELS to another folder"
         )
     by_hand = f"run the command again, it continues; or copy the model's folder to {target} by hand"
     return ProviderFailed(
