@@ -212,7 +212,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-#: What the keys of the vector file in the database begin with; earlier programs had one for each model.
+#: The key of the vector file in the database.
 _META = "passage vectors"
 #: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
 _MOST_DEAD = 1_000
@@ -252,10 +252,11 @@ class VectorStore:
     @property
     def held(self) -> VectorFile | None:
         """The vector file, whatever model it is of."""
-        rows = self._connection.execute("SELECT value FROM meta WHERE key LIKE ?", (f"{_META}%",))
-        found = (json.loads(value) for (value,) in rows)
-        files = (VectorFile(VectorSpace(*space), file, count) for space, file, count, *_ in found)
-        return max(files, key=lambda one: one.rows, default=None)
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (_META,)).fetchone()
+        if row is None:
+            return None
+        space, file, rows = json.loads(row[0])
+        return VectorFile(VectorSpace(*space), file, rows)
 
     def vector_file(self, space: VectorSpace) -> VectorFile | None:
         """Return the vector file if it is of a space; one of unknown dimension fits any."""
@@ -291,7 +292,7 @@ class VectorStore:
         if vector_file is None or table is None:  # there is none, or it is lost
             vector_file = empty
         elif table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
-            vector_file = self._add(empty, table.keys[table.alive], table.rows[table.alive])
+            vector_file, missing = empty, self._chunk_keys()
         for batch in batched(missing.tolist(), _LOOKED_UP):
             vector_file = self._add_cached(vector_file, batch)
         self._record(vector_file)
@@ -320,8 +321,7 @@ class VectorStore:
         if vector_file == self.held:
             return
         with transaction(self._connection):
-            self._connection.execute("DELETE FROM meta WHERE key LIKE ?", (f"{_META}%",))
-            self._connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (_META, json.dumps(vector_file)))
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META, json.dumps(vector_file)))
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
                 if name.rpartition(".")[0] != vector_file.file:
