@@ -57,7 +57,7 @@ def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: byte
     assert first == _said(open_kb(folder))
 
 
-def test_doctor_sees_a_changed_row_behind_what_agreed_before(vault: Vault, open_kb: Open) -> None:
+def test_doctor_sees_a_changed_row(vault: Vault, open_kb: Open) -> None:
     folder = vault({"a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"})
     with open_kb(folder) as kb:
         kb.sync()
