@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.context.briefs import Claims
+from memory_kb.context.entry_lines import Claims
 from memory_kb.context.framing import Given
-from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
+from memory_kb.context.hook_context import build_prompt_context, find_task, look_up_task
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_vault import choose_notes
@@ -37,7 +37,7 @@ from memory_kb.sessions.rediscoveries import (
     read_needs,
 )
 from memory_kb.stop_words import stop_words
-from memory_kb.store.agent_memory import always_holds
+from memory_kb.store.agent_memory_files import always_holds
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
 
@@ -204,7 +204,7 @@ class LearningVault(Giver):
         vault_index, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
         return vault_index.read(
             lambda index: build_prompt_context(
-                look_up(index, vault_index, task, floor, today).find(), shown, today, _UNJUDGED
+                look_up_task(index, vault_index, task, floor, today).find(), shown, today, _UNJUDGED
             )
         )
 
@@ -414,14 +414,14 @@ def _give_texts(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[t
     return given
 
 
-def render(made: Benefit, folder: str) -> str:
+def render_report(made: Benefit, folder: str) -> str:
     """Return the figures as a page of HTML that needs nothing else."""
     from html import escape
 
     def row(cells: Iterable[object], tag: str = "td") -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
-    table = "".join(row(line) for line in table_of(made))
+    table = "".join(row(line) for line in list_rows(made))
     checks = "".join(
         row((one.session, one.seq, one.sort, one.fact, one.tries, one.tokens, ", ".join(one.given_by)))
         for one in made.checks
@@ -435,7 +435,7 @@ def render(made: Benefit, folder: str) -> str:
         f"{sum(made.found_again.values()):,} things were found out again that an earlier session knew; "
         f"{made.failed_commands:,} commands failed on the way, {made.tokens:,} tokens.</p>"
         f"<table>{row(HEAD, 'th')}{table}</table>"
-        f"<p>{made.entries_given:,} entries were given, {len(made.never_paid):,} never paid, {len(made.wrong):,} were wrong. {note_of(made)}</p>"
+        f"<p>{made.entries_given:,} entries were given, {len(made.never_paid):,} never paid, {len(made.wrong):,} were wrong. {describe_last_way(made)}</p>"
         f"<h2>Every count</h2><table>{row(head, 'th')}{checks}</table></html>\n"
     )
 
@@ -443,12 +443,12 @@ def render(made: Benefit, folder: str) -> str:
 HEAD = ("", *(f"{sort}s" for sort in SORTS), "failed commands", "tokens saved", "tokens added")
 
 
-def note_of(made: Benefit) -> str:
+def describe_last_way(made: Benefit) -> str:
     """Return what has to be known of the last way of remembering."""
     return f"{WAYS[3]} is what a person had written for agents, which {made.curated:,} of the sessions had."
 
 
-def table_of(made: Benefit) -> Iterator[tuple[str, ...]]:
+def list_rows(made: Benefit) -> Iterator[tuple[str, ...]]:
     """Yield the lines of the table: what was known before, then what each way of remembering had said."""
     known = tuple(f"{made.found_again[sort]:,}" for sort in SORTS)
     yield ("found again", *known, f"{made.failed_commands:,}", f"{made.tokens:,}", "")

@@ -9,32 +9,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, CredentialPattern
-from memory_kb.private import cut_private
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.private_text import cut_private
 
 #: No pattern of a token matches less than this, or a blank.
 _LEAST_WORD = 12
 #: What chance leaves out of no token: a digit, or capitals in a row.
-_RANDOM_PART = regex(r"[0-9]|[A-Z]{8}")
+_RANDOM_PART = lazy_regex(r"[0-9]|[A-Z]{8}")
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 #: A line end inside a run of characters that a token is made of.
-_BREAK = regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+_BREAK = lazy_regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: So many characters on each side of a break are looked at for what chance leaves out of no token.
 _PART = 200
 #: Matches wherever `_BREAK` does, and at a few more places; much faster, since it begins with a letter to search for.
-_POSSIBLE_BREAK = regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+_POSSIBLE_BREAK = lazy_regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: So many characters of a break may be in front of the line end.
 _BREAK_LEAD = 3
-_WORD = regex(r"\S*")
+_WORD = lazy_regex(r"\S*")
 
 
 #: The key of a service has so many characters.
 _LEAST_KEY = 16
 #: What it looks like: a long run of characters with a digit, assigned to something.
-_ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
+_ASSIGNED = lazy_regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
 #: The service's name is so near in front of its key.
 _NEAR = 60
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 
 BEGIN, END = "<!-- memory-kb:begin -->", "<!-- memory-kb:end -->"
-_COMMAND = regex(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
-_OWN_TOOLS = regex(
+_COMMAND = lazy_regex(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
+_OWN_TOOLS = lazy_regex(
     r"memory[-_]kb|^memory_(?:learn|recall|context|episode|procedure|outcome|stats|consolidate)$", re.IGNORECASE
 )
 # Blocks with an end of their own, then headings whose block goes on to the end of the text.
-_BLOCKS = regex(
+_BLOCKS = lazy_regex(
     r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)"
     r"|<memory-kb\b[^>]*>.*?(?:</memory-kb>|\Z)"
     r"|^--- (?:Institutional Memory|Retrieved Memory) ---$.*?(?:^--- end ---$|\Z)"
@@ -25,11 +25,11 @@ _BLOCKS = regex(
 _SIGNS = ("memory-kb", "Memory ---", "## Historical Learnings", "## Relevant Guidelines", "## Patterns to Avoid")
 
 
-def wrap(text: str) -> str:
+def mark_as_own(text: str) -> str:
     """Mark a text as ours before it is given to an agent.
 
     Example:
-        >>> strip("before " + wrap("Use tabs.") + " after")
+        >>> strip("before " + mark_as_own("Use tabs.") + " after")
         'before  after'
     """
     return f"{BEGIN}\n{text}\n{END}"
@@ -43,13 +43,13 @@ def strip(text: str) -> str:
 
 
 #: Tags that a harness puts around what a person wrote.
-_AROUND = regex(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
-_ANSWERS = regex(
+_AROUND = lazy_regex(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
+_ANSWERS = lazy_regex(
     r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
     r" mind\.?)?\s*\Z",
     re.DOTALL,
 )
-_ANSWER = regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
+_ANSWER = lazy_regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
 
 
 def in_own_words(text: str) -> str:
@@ -72,7 +72,7 @@ def classify_own_text(text: str) -> str | None:
     """Return whether a text is ours: `whole`, `part`, or None.
 
     Example:
-        >>> classify_own_text(wrap("Use tabs.")), classify_own_text("Fix it. " + wrap("Use tabs.")), classify_own_text("Fix it.")
+        >>> classify_own_text(mark_as_own("Use tabs.")), classify_own_text("Fix it. " + mark_as_own("Use tabs.")), classify_own_text("Fix it.")
         ('whole', 'part', None)
     """
     left = strip(text)

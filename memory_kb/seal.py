@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memory_kb.plainfiles import create_plain, read_plain, write_plain
+from memory_kb.regular_files import create_regular, open_for_reading, replace_file
 
 # hashlib loads OpenSSL, which costs a search more than all else here; where the part is missing, hashlib has it.
 try:
@@ -70,7 +70,7 @@ class SealKey:
         known = _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
         nonce = known or os.urandom(16).hex()
         signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))
-        write_plain(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
+        replace_file(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
         return self.seal(nonce)
 
 
@@ -90,7 +90,7 @@ def _read_signature(file: Path) -> list[str]:
         OSError: it cannot be read at the moment, which says nothing about where it was made.
     """
     try:
-        with read_plain(file) as stream:
+        with open_for_reading(file) as stream:
             return stream.read(1_000).decode("ascii", "replace").splitlines()
     except OSError as exc:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
@@ -116,9 +116,9 @@ def _secret_of(folder: Path) -> bytes:
         return key
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (folder / ".gitignore").exists():
-        write_plain(folder / ".gitignore", b"*\n")
+        replace_file(folder / ".gitignore", b"*\n")
     part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    with os.fdopen(create_plain(part, 0o600), "wb") as stream:
+    with os.fdopen(create_regular(part, 0o600), "wb") as stream:
         stream.write(os.urandom(_SIZE).hex().encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
@@ -138,7 +138,7 @@ def _secret_of(folder: Path) -> bytes:
 def _read_secret(file: Path) -> bytes | None:
     """Return the key in a file that belongs to this user, None where there is no such file."""
     try:
-        with read_plain(file) as stream:
+        with open_for_reading(file) as stream:
             state, text = os.fstat(stream.fileno()), stream.read(200)
             if os.name != "nt" and state.st_mode & 0o077:
                 with contextlib.suppress(OSError):

@@ -135,10 +135,10 @@ class Services:
     @cached_property
     def writer(self) -> Writer:
         """Writes changes to the notes."""
-        from memory_kb.agents.agent import file_names
+        from memory_kb.agents.agent import agent_file_names
         from memory_kb.store.writer import Writer
 
-        return self._writer or Writer(self.vault, self.index.index_written, file_names())
+        return self._writer or Writer(self.vault, self.index.index_written, agent_file_names())
 
     @cached_property
     def models(self) -> Models:

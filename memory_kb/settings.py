@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import InvalidSettings
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 
 TOKENIZERS = (
     "porter unicode61 remove_diacritics 2",
@@ -197,10 +197,10 @@ def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str])
     settings, warnings = Settings(), []
     for file, is_trusted in ((home_file, True), (vault_file, False)):
         values = _read_file(file)
-        settings, unknown = merge(settings, values, str(file), is_trusted=is_trusted)
+        settings, unknown = merge_settings(settings, values, str(file), is_trusted=is_trusted)
         warnings += unknown
     values = _from_environ(environ)
-    settings, unknown = merge(settings, values, "the environment", is_trusted=True)
+    settings, unknown = merge_settings(settings, values, "the environment", is_trusted=True)
     if settings.llm.command and settings.llm.provider == "none" and "provider" not in values.get("llm", {}):
         settings = settings._replace(llm=settings.llm._replace(provider="command"))
     return LoadedSettings(settings, tuple(warnings + unknown))
@@ -240,13 +240,13 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def merge(
+def merge_settings(
     settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool
 ) -> tuple[Settings, list[str]]:
     """Lay a mapping of values over settings; unknown keys come back as warnings.
 
     Example:
-        >>> merge(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]
+        >>> merge_settings(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]
         ['config.yaml: unknown setting colour']
     """
     warnings: list[str] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     import json
@@ -23,17 +23,17 @@ _CJK = (
 )
 #: Thai, Lao, Burmese and Khmer: no spaces either, and letters that carry marks.
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_WORD = regex(r"\w+")
+_WORD = lazy_regex(r"\w+")
 #: Words with their marks, in any script.
-MARKED_WORD = regex(rf"[\w{_SPACELESS}]+")
-_PLUS_PLUS = regex(r"\+\+(?<=\w\+\+)(?!\+)")
-_SHARP = regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
-_LAST_WORD = regex(r"\w+$")
+MARKED_WORD = lazy_regex(rf"[\w{_SPACELESS}]+")
+_PLUS_PLUS = lazy_regex(r"\+\+(?<=\w\+\+)(?!\+)")
+_SHARP = lazy_regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
+_LAST_WORD = lazy_regex(r"\w+$")
 
-_DATE = regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
+_DATE = lazy_regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
 #: How many words of a frontmatter field are read, and how many characters of one.
 MOST_LISTED, _MAX_TEXT = 200, 1_000
-_UUID = regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_UUID = lazy_regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 #: The bytes that a file in UTF-16 begins with.
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -376,11 +376,11 @@ def count_same(one: Iterable[object], other: Iterable[object]) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def sized(count: int) -> str:
+def format_size(count: int) -> str:
     """Return a number of bytes as people say it.
 
     Example:
-        >>> sized(2_000), sized(999_999), sized(4_194_304)
+        >>> format_size(2_000), format_size(999_999), format_size(4_194_304)
         ('2.0 kB', '1,000.0 kB', '4.2 MB')
     """
     return f"{count / 1e6:,.1f} MB" if count >= 1_000_000 else f"{count / 1e3:,.1f} kB"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import Location, make_place
-from memory_kb.plainfiles import MACHINE, open_plain
-from memory_kb.regex import regex
+from memory_kb.regular_files import MACHINE, open_regular
 from memory_kb.seal import NO_SEAL, Seal
 from memory_kb.settings import Settings
 from memory_kb.text import moment_text
@@ -25,7 +25,7 @@ HOME_NOTE = "~global/~/MEMORY.md"
 
 #: A file in the machine folder of a plain folder of notes.
 PLAIN_MARK = "plain-folder"
-_DAY = regex(r"\d{4}-\d\d-\d\d")
+_DAY = lazy_regex(r"\d{4}-\d\d-\d\d")
 _MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
 #: Notes of a vault that are beside `memory/`.
 TOP_NOTES = ("MEMORY.md", "institutional.md")
@@ -364,7 +364,7 @@ def _unlock(descriptor: int) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def give_way(process: int = 0) -> None:
+def lower_priority(process: int = 0) -> None:
     """Let everything else go first, in a process that nobody waits for: in this one, if none is named.
 
     Not for one thread of several: the others would wait for it whenever it holds the interpreter.
@@ -383,7 +383,7 @@ def hold_lock(
     Raises:
         VaultBusy: somebody else held it all that time.
     """
-    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         started = time.monotonic()
         has_reported, pause = False, _FIRST_POLL_SECONDS

@@ -10,7 +10,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _MAX_BITS = 1_024
 #: What is wrong with YAML that is something else.
 NO_MAPPING = "is not a mapping of keys to values"
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
-_INT = regex(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
-_FLOAT = regex(
+_INT = lazy_regex(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
+_FLOAT = lazy_regex(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$"
 )
 

@@ -10,7 +10,7 @@ from conftest import Files, Run, write_files
 from lsp_client import Editor
 
 from memory_kb.markdown.scanner import find_anchor
-from memory_kb.web.render import LinkBase, render
+from memory_kb.web.render import LinkBase, render_note
 
 Vault = Callable[[Files], Path]
 
@@ -129,4 +129,4 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
     ],
 )
 def test_embeds_places_and_links_to_them_are_drawn(text: str, drawn: str) -> None:
-    assert render(text, LinkBase("a.md")).strip() == drawn
+    assert render_note(text, LinkBase("a.md")).strip() == drawn

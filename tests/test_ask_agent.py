@@ -12,7 +12,7 @@ import test_hooks
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.injected import classify_own_text
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Session:
         return json.dumps(self._all | told | fields)
 
     def send(self, event: str, shape: str, **fields: Any) -> str:
-        call = read_call(self._agent, event, self.payload(shape, **fields).encode())
+        call = read_hook_call(self._agent, event, self.payload(shape, **fields).encode())
         with KnowledgeBase.open(self._folder, self._home, environ=self.environ) as kb:
             return kb.hook(event, call, self._agent).output
 

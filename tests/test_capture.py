@@ -14,7 +14,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.capture import read_messages, read_statements
+from memory_kb.learning.capture import read_statements, read_user_messages
 from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]
@@ -32,7 +32,7 @@ def test_only_people_are_heard() -> None:
         Event(role="user", content=None),
         Event(role="user", content=said, seq=8),
     ]
-    assert [message.event.seq for message in read_messages(events)] == [8]
+    assert [message.event.seq for message in read_user_messages(events)] == [8]
 
 
 def test_offers_are_the_same_for_the_same_event() -> None:
@@ -40,7 +40,7 @@ def test_offers_are_the_same_for_the_same_event() -> None:
         Event(role="user", content="Never push to main, please.", session="s", seq=3),
         Event(role="user", content="Go on with the next one."),
     ]
-    one, other = (read_statements(read_messages(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
+    one, other = (read_statements(read_user_messages(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
     assert len(one) == 1
     assert one == other
     assert one[0].draft.fields == {"session_id": "s", "session_seq": 3}

@@ -16,9 +16,9 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.cli.evaluate import ci_as_json
-from memory_kb.git.ci_report import MOST, as_markdown, escape
+from memory_kb.git.ci_report import MOST, as_markdown, escape_markdown
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare_revisions, split_problems
-from memory_kb.git.evaluation import QuestionResult, summarize
+from memory_kb.git.metrics import QuestionResult, average_results
 from memory_kb.model import Problem
 from memory_kb.store.saved_queries import SavedQuery, parse_queries, write_queries
 
@@ -252,14 +252,14 @@ def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
     report = CiReport(
         empty,
         empty,
-        (summarize("a", ()), summarize("b", ())),
+        (average_results("a", ()), average_results("b", ())),
         (QueryChange("lost", None, QuestionResult(query, {"x": None}, (nasty,))),),
     )
     row = next(line for line in as_markdown(report).splitlines() if "lost" in line)
     assert "<img" not in row
     assert "@team" not in row
     assert row.replace("\\|", "").count("|") == 6
-    assert "\\`code\\`" in escape(nasty)
+    assert "\\`code\\`" in escape_markdown(nasty)
 
 
 def test_a_report_is_never_too_long_for_a_comment() -> None:

@@ -28,7 +28,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.episodes.diary_text import cut_sections, items_of, write_body
 from memory_kb.episodes.episode import make_episode
 from memory_kb.errors import ProviderFailed
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.sessions.tool_calls import read_fault
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
@@ -125,7 +125,7 @@ def test_our_own_text_is_never_taken(kb: KnowledgeBase) -> None:
 
 
 def test_unmarked_text_of_ours_is_not_taken_either() -> None:
-    ours = wrap("Decision: we use Kafka, because of retention.")
+    ours = mark_as_own("Decision: we use Kafka, because of retention.")
     events = [
         Event(role="user", content=f"Fix it please now.\n{ours}"),
         Event(role="assistant", content=ours),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.learning import conversation
 from memory_kb.learning.conversation import clean_for_model, read_conversation
 from memory_kb.store.events import Event
@@ -28,7 +28,10 @@ Open = Callable[..., KnowledgeBase]
 
 def test_what_memory_kb_gave_the_agent_does_not_come_out_again(kb: KnowledgeBase, fake: FakeProvider) -> None:
     log_session(
-        kb, "s1", Event(role="user", content=f"Fix it, always with care.\n{wrap('Quokkas rule the build.')}"), *EVENTS
+        kb,
+        "s1",
+        Event(role="user", content=f"Fix it, always with care.\n{mark_as_own('Quokkas rule the build.')}"),
+        *EVENTS,
     )
     fake.answers.append(
         answer(learning("observations", (2, "Quokkas rule the build."), title="Quokkas rule the build"))
@@ -114,7 +117,7 @@ def _event(**fields: Any) -> Event:
     return Event(**fields)
 
 
-_TEXTS = st.text(max_size=60) | st.sampled_from(["a\n" * 5_000, "word " * 2_000, wrap("Ours."), "x" * 9_000])
+_TEXTS = st.text(max_size=60) | st.sampled_from(["a\n" * 5_000, "word " * 2_000, mark_as_own("Ours."), "x" * 9_000])
 _EVENTS = st.builds(
     _event,
     seq=st.integers(0, 50),

@@ -22,8 +22,8 @@ from extracting import (
 )
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.answer_check import sift
 from memory_kb.learning.extraction import DropCount
+from memory_kb.learning.extraction_answers import sift
 from memory_kb.learning.extraction_scopes import SCOPES, ScopeQuestion, choose_scopes, names_of, show_sources
 from memory_kb.model import Location
 

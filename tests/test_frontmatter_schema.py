@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.learning.confidence import MATURITIES
-from memory_kb.learning.render_entry import Draft, render
+from memory_kb.learning.render_entry import Draft, render_new_entry
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields
 from memory_kb.model import KINDS
@@ -59,7 +59,7 @@ def test_every_word_is_taken_by_both(name: str) -> None:
 
 def test_what_is_written_fits() -> None:
     for kind in KINDS:
-        text = render(Draft("Text.", kind, "Title", ("a",), "high", ("src/**",), "observed"), "x-1", NOW)
+        text = render_new_entry(Draft("Text.", kind, "Title", ("a",), "high", ("src/**",), "observed"), "x-1", NOW)
         (entry,) = parse_document(text, "a.md").entries
         assert not complained(dict(entry.metadata)) | rejected(dict(entry.metadata)), kind
 

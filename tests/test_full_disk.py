@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.plainfiles import write_plain
+from memory_kb.regular_files import replace_file
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -107,12 +107,12 @@ def test_a_file_of_the_machine_folder_is_written_whole_or_not_at_all(tmp_path: P
     import resource
 
     file = tmp_path / "record"
-    write_plain(file, b"old")
+    replace_file(file, b"old")
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         try:
-            write_plain(file, b"x" * 200)
+            replace_file(file, b"x" * 200)
         except OSError:
             os._exit(0)
         os._exit(1)

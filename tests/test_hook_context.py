@@ -11,7 +11,7 @@ from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.store.logs import RetrievalLog
 from memory_kb.text import count_tokens
 
@@ -95,7 +95,7 @@ def ask(open_kb: Callable[..., KnowledgeBase]) -> Ask:
         payload = {"session_id": session, "cwd": str(folder)} | values
         kb = open_kb(folder)
         kb.sync()  # a hook itself gives up indexing after 0.4 seconds
-        output = kb.hook(event, read_call(agent, event, json.dumps(payload).encode()), agent).output
+        output = kb.hook(event, read_hook_call(agent, event, json.dumps(payload).encode()), agent).output
         text = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
         assert isinstance(text, str)
         return text

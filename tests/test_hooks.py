@@ -22,7 +22,7 @@ from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.index.vault_index import WATCHER_LOCK, has_watcher
 from memory_kb.injected import BEGIN, END
 from memory_kb.vault import hold_lock
@@ -394,7 +394,7 @@ def test_a_watcher_spares_the_look_at_the_files(
     with monkeypatch.context() as patch:
         patch.setattr(keeper, "has_changed_files", look)
         claude = find_agent("claude-code")
-        call = read_call(
+        call = read_hook_call(
             claude,
             "prompt",
             json.dumps({"session_id": "s", "prompt": "the flaky upload test and its quokka fixture"}).encode(),

@@ -20,8 +20,8 @@ from memory_kb.search.scoring import WEIGHTS, Sides, fuse
 from memory_kb.search.vector_scores import (
     Nearness,
     best_first,
-    look_up,
     score_nearness,
+    scores_of,
 )
 from memory_kb.settings import Ranking
 
@@ -231,7 +231,7 @@ def test_portions_come_best_first_and_whole(values: list[float], size: int) -> N
 def test_chunks_without_a_vector_are_left_out() -> None:
     near = np.array([0.5, 0.25, 0.125], np.float32)
     nearness = Nearness(np.array([4, 8]), near[:2], np.array([0, 1, 3]), near)
-    assert look_up(nearness, [8, 3, 4, 9]) == {8: [0.25, 0.125], 4: [0.5]}
+    assert scores_of(nearness, [8, 3, 4, 9]) == {8: [0.25, 0.125], 4: [0.5]}
 
 
 def test_the_passage_that_means_it_is_returned_of_a_long_note(open_with: Open) -> None:

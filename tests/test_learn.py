@@ -22,9 +22,9 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.errors import MemoryKBError, SecretRefused, UsageError
-from memory_kb.learning.render_entry import Draft, check_draft, render
+from memory_kb.learning.render_entry import Draft, check_draft, render_new_entry
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import KIND_ALIASES, KINDS
@@ -78,7 +78,7 @@ ALWAYS = [
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("handoff", "ledger")])
 def test_the_fields_of_every_kind_stand_in_their_order(kind: str) -> None:
     draft = check_draft(Draft("Text.", kind, "Title", ("t",), "high", ("src/**",), "observed"))
-    post = frontmatter.loads(render(draft, "x", NOW))
+    post = frontmatter.loads(render_new_entry(draft, "x", NOW))
     optional = ["title", "tags", "priority", "applies_to", "source"]
     evidence = {
         "rule": ["confidence", "maturity", "success_count", "failure_count"],
@@ -104,7 +104,7 @@ def test_the_fields_of_every_kind_stand_in_their_order(kind: str) -> None:
     ],
 )
 def test_every_field_has_a_line_of_its_own(draft: Draft) -> None:
-    block = render(draft, "x", NOW).split("---\n")[1]
+    block = render_new_entry(draft, "x", NOW).split("---\n")[1]
     assert [line.partition(":")[0] for line in block.splitlines()] == list(yaml.safe_load(block))
     assert block.startswith(f"id: x\nkind: {draft.kind}\n")
 
@@ -125,7 +125,9 @@ def test_importance_follows_from_kind_priority_and_source(
     kind: str, priority: str | None, source: str | None, importance: float
 ) -> None:
     assert (
-        frontmatter.loads(render(Draft("Text.", kind, priority=priority, source=source), "x", NOW))["importance"]
+        frontmatter.loads(render_new_entry(Draft("Text.", kind, priority=priority, source=source), "x", NOW))[
+            "importance"
+        ]
         == importance
     )
 
@@ -135,7 +137,7 @@ def test_importance_follows_from_kind_priority_and_source(
     [(None, 0.5), ("user_explicit", 1.0), ("observed", 0.8), ("inferred", 0.8), ("external_unverified", 0.5)],
 )
 def test_confidence_follows_from_the_source(source: str | None, confidence: float) -> None:
-    post = frontmatter.loads(render(Draft("Text.", "rule", source=source), "x", NOW))
+    post = frontmatter.loads(render_new_entry(Draft("Text.", "rule", source=source), "x", NOW))
     assert (post["confidence"], post["maturity"]) == (confidence, "nascent")
 
 
@@ -254,7 +256,7 @@ def test_what_is_rendered_reads_back_as_one_entry(
         draft = check_draft(Draft(text, kind, title, tuple(tags), None, tuple(globs)))
     except SecretRefused:
         return
-    written = render(draft, "the-id", NOW)
+    written = render_new_entry(draft, "the-id", NOW)
     document = parse_document(written, "a.md")
     assert document.problems == ()
     (entry,) = document.entries
@@ -515,7 +517,7 @@ def test_what_a_person_types_on_a_terminal_is_theirs(
         (entry,) = [kb.show(view.id) for view in kb.list(kind="preference")]
         assert entry.metadata.get("source") == source
         agent = find_agent("claude-code")
-        call = read_call(agent, "session-start", json.dumps({"session_id": "s", "cwd": str(folder)}).encode())
+        call = read_hook_call(agent, "session-start", json.dumps({"session_id": "s", "cwd": str(folder)}).encode())
         assert (wish in kb.hook("session-start", call, agent).output) == (source == "user_explicit")
 
 

@@ -19,7 +19,7 @@ from conftest import Run, clean_environment, write_files
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.plainfiles import read_plain
+from memory_kb.regular_files import open_for_reading
 
 NOTE = "---\nid: n1\ntitle: Node\nkind: policy\n---\nThe build needs Node 22.\n"
 EVENT = '{"type": "note", "text": "An event of another day", "ts": "2026-11-20T10:00:00Z", "seq": 1, "session": "s1"}\n'
@@ -330,10 +330,10 @@ def test_a_signature_that_cannot_be_read_at_the_moment_sets_nothing_aside(
     def read(path: Path) -> IO[bytes]:
         if path == machine / "made-here":
             raise OSError(errno.EMFILE, "Too many open files", str(path))
-        return read_plain(path)
+        return open_for_reading(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("memory_kb.seal.read_plain", read)
+        patch.setattr("memory_kb.seal.open_for_reading", read)
         with open_kb(folder) as kb:
             kb.sync()
     assert [place.name for place in machine.parent.glob(".memory-kb*")] == [".memory-kb"]

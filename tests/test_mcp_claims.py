@@ -13,7 +13,7 @@ from mcp_client import ask, inside
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def type_in(folder: Path, home: Path, prompt: str) -> None:
     agent = find_agent("claude-code")
     call = {"session_id": "s1", "cwd": str(folder), "prompt": prompt}
     with KnowledgeBase.open(folder, home, environ={}) as kb:
-        kb.hook("prompt", read_call(agent, "prompt", json.dumps(call).encode()), agent)
+        kb.hook("prompt", read_hook_call(agent, "prompt", json.dumps(call).encode()), agent)
 
 
 def learn(folder: Path, home: Path, **arguments: Any) -> tuple[str, Mapping[str, Any]]:

@@ -25,7 +25,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.serving.host_check import Listen, read_place
+from memory_kb.serving.host_check import ListenAddress, parse_address
 from memory_kb.serving.workers import Address, VaultWatcher
 
 set_nothing = mcp_client.set_nothing
@@ -230,10 +230,10 @@ def _post(address: str, headers: Mapping[str, str]) -> int:
 def test_elsewhere_takes_a_token_and_places_are_read_or_refused(project: Path, home: Path, run: Run) -> None:
     refused = run("--vault", project, "mcp", "--http", "0.0.0.0:0")
     assert refused.returncode == 2 and "--token" in refused.stderr
-    assert read_place("[::1]:90") == Listen("::1", 90) and read_place("10.0.0.1").is_loopback is False
+    assert parse_address("[::1]:90") == ListenAddress("::1", 90) and parse_address("10.0.0.1").is_loopback is False
     for text in ("127.0.0.1:port", "127.0.0.1:99999"):
         with pytest.raises(UsageError, match="no place"):
-            read_place(text)
+            parse_address(text)
 
 
 def test_without_the_sdk_it_says_what_to_install(project: Path, home: Path) -> None:

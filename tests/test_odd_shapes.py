@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_kb.learning.capture import read_messages
+from memory_kb.learning.capture import read_user_messages
 from memory_kb.markdown.links import find_links
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
@@ -70,7 +70,7 @@ def ran(call: str, command: str, output: str, *, ok: bool) -> list[Event]:
 def test_a_long_text_of_an_odd_shape_holds_nothing_up(unit: str, make: Callable[[str], list[Event]]) -> None:
     for lead, end in (("we use ", "."), ("", " x")):
         text = f"{lead}{unit * (SIZE // len(unit))}{end}"
-        list(read_messages(make(text)))
+        list(read_user_messages(make(text)))
         trace_session("s", make(text))
 
 

@@ -16,7 +16,7 @@ from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.learning.used_entries import find_marks, parse_marks
 from memory_kb.store.events import Event
 from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog
@@ -217,7 +217,9 @@ def test_what_the_agent_says_counts(shown: Path, open_kb: OpenKB) -> None:
         [Event(type="tool_call", tool="Write", args={"content": "x = 1  # [memory-kb: harmful p]\n"})], session="s1"
     )
     kb.sessions.append([Event(type="tool_result", tool="Read", content="[memory-kb: harmful r2]")], session="s1")
-    kb.sessions.append([Event(role="user", content=wrap("Write [memory-kb: harmful r2] when it hurts."))], session="s1")
+    kb.sessions.append(
+        [Event(role="user", content=mark_as_own("Write [memory-kb: harmful r2] when it hurts."))], session="s1"
+    )
     kb.outcome("coder", "t", "mixed")
     assert states(shown) == {"r1": SUCCESS, "r2": SETTLED, "p": FAILURE, "s": UNTOUCHED}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]
@@ -25,7 +25,7 @@ POISON = (
         lambda line: Event(role="user", content=f"The issue says this, what do you think?\n> {line}\n```\n{line}\n```"),
         lambda line: Event(role="assistant", content=line),
         lambda line: Event(type="tool_result", tool="Bash", ok=False, content=line),
-        lambda line: Event(role="user", content=wrap(line)),
+        lambda line: Event(role="user", content=mark_as_own(line)),
         lambda line: Event(role="user", content=line, injected="whole"),
         lambda line: Event(role="user", content=f"<task-notification>{line}</task-notification>"),
     ],

@@ -15,7 +15,16 @@ from asking import KEY, Clock, Make, failure_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder
 from memory_kb.providers.gemini import gemini_embedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderCalls, ProviderInfo, Timing, quote, read_refusal
+from memory_kb.providers.http import (
+    DOCUMENTS,
+    QUERY,
+    Pace,
+    ProviderCalls,
+    ProviderInfo,
+    Timing,
+    quote_answer,
+    read_refusal,
+)
 from memory_kb.providers.openai import openai_embedder
 
 if TYPE_CHECKING:
@@ -123,12 +132,12 @@ def test_what_looks_like_a_key_is_not_repeated(make: Make, fake: FakeProvider) -
 
 
 def test_a_quote_is_one_short_line() -> None:
-    assert quote("a\nb  c", "") == "a b c"
-    assert len(quote("word " * 100, "")) <= 200
+    assert quote_answer("a\nb  c", "") == "a b c"
+    assert len(quote_answer("word " * 100, "")) <= 200
     plain = "the model text-embedding-nomic-embed-text-v1.5 is unknown"
-    assert quote(plain, "") == plain
+    assert quote_answer(plain, "") == plain
     assert (
-        quote("key begins with abcdefgh, ends with 12345678", "abcdefgh-something-12345678")
+        quote_answer("key begins with abcdefgh, ends with 12345678", "abcdefgh-something-12345678")
         == "key begins with …, ends with …"
     )
 

@@ -12,7 +12,7 @@ from conftest import Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import HookAnswer, read_call
+from memory_kb.agents.payloads import HookAnswer, read_hook_call
 
 Vault = Callable[[Files], Path]
 RECORDS = Path(__file__).parent / "data" / "hooks"
@@ -32,7 +32,7 @@ def replay(agent: str, folder: Path, home: Path, record: str = "") -> Iterator[t
         if agent == "codex":
             said["payload"]["transcript_path"] = str(transcript)
         with KnowledgeBase.open(folder, home) as kb:
-            call = read_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
+            call = read_hook_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
             yield said["hook"], said["payload"], kb.hook(said["hook"], call, find_agent(agent))
 
 
@@ -42,7 +42,7 @@ def replay_files(agent: str, folder: Path, home: Path) -> list[tuple[str, str]]:
     for line in (RECORDS / f"{agent}-files.jsonl").read_text(encoding="utf-8").splitlines():
         said = json.loads(line.replace("{PROJECT}", folder.as_posix()))
         with KnowledgeBase.open(folder, home) as kb:
-            call = read_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
+            call = read_hook_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
             answers.append((said["hook"], kb.hook(said["hook"], call, find_agent(agent)).output))
     return answers
 
@@ -110,7 +110,7 @@ def test_a_session_that_goes_on_is_not_given_its_own_episode(vault: Vault, home:
     for session, source in (("s1", "resume"), ("s1", "startup"), ("s2", "startup")):
         payload = json.dumps({"session_id": session, "cwd": str(folder), "source": source}).encode()
         with KnowledgeBase.open(folder, home) as kb:
-            given.append(kb.hook("session-start", read_call(agent, "session-start", payload), agent).output)
+            given.append(kb.hook("session-start", read_hook_call(agent, "session-start", payload), agent).output)
     assert ["Last episode" in one for one in given] == [False, False, True]
     assert all("Mondays" in one for one in given)
 
@@ -122,17 +122,17 @@ def test_a_result_that_codex_never_wrote_down_leaves_the_call_alone(vault: Vault
     agent = find_agent("codex")
     with KnowledgeBase.open(folder, home) as kb:
         for hook, more in (("tool", {"tool_response": "hi\n"}), ("stop", {"last_assistant_message": "Done."})):
-            kb.hook(hook, read_call(agent, hook, json.dumps(payload | more).encode()), agent)
+            kb.hook(hook, read_hook_call(agent, hook, json.dumps(payload | more).encode()), agent)
     assert [one["type"] for one in logged(folder)] == ["event", "tool_call", "message"]
 
 
 def test_what_cursor_writes_as_json_into_a_text_is_read() -> None:
     agent = find_agent("cursor")
     good = {"tool_name": "Shell", "tool_input": '{"command": "ls"}', "tool_output": '{"output": "a.py", "exitCode": 0}'}
-    _, result = read_call(agent, "tool", json.dumps(good).encode()).events
+    _, result = read_hook_call(agent, "tool", json.dumps(good).encode()).events
     assert (result.args, result.content, result.ok) == ({"command": "ls"}, "a.py", True)
     bad = {"hook_event_name": "postToolUseFailure", "tool_name": "Shell", "error_message": "timed out"}
-    _, result = read_call(agent, "tool", json.dumps(bad).encode()).events
+    _, result = read_hook_call(agent, "tool", json.dumps(bad).encode()).events
     assert (result.error, result.ok) == ("timed out", False)
 
 
@@ -142,7 +142,7 @@ def test_a_command_that_codex_runs_from_a_script_has_its_exit_code(vault: Vault,
     with KnowledgeBase.open(folder, home) as kb:
         payload = json.loads((RECORDS / "codex-script.jsonl").read_text(encoding="utf-8"))["payload"]
         payload |= {"transcript_path": str(folder / "transcript.jsonl"), "last_assistant_message": "Done."}
-        kb.hook("stop", read_call(find_agent("codex"), "stop", json.dumps(payload).encode()), find_agent("codex"))
+        kb.hook("stop", read_hook_call(find_agent("codex"), "stop", json.dumps(payload).encode()), find_agent("codex"))
     (result,) = (one for one in logged(folder) if one["type"] == "tool_result")
     assert (result["ok"], result["content"]) == (False, "hi\n")
 

@@ -16,7 +16,7 @@ from support import days_ago, entry, ids, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry, UsageError
 from memory_kb.markdown.document import parse_document
 
@@ -332,7 +332,7 @@ def test_the_start_of_a_session_says_how_many_wait(queue: Path, open_kb: OpenKB)
     agent = find_agent("claude-code")
 
     def start(session: str) -> str:
-        call = read_call(agent, "session-start", json.dumps({"session_id": session, "source": "startup"}).encode())
+        call = read_hook_call(agent, "session-start", json.dumps({"session_id": session, "source": "startup"}).encode())
         return open_kb(queue).hook("session-start", call, agent).output
 
     assert "3 proposals wait for the person's review" in start("a")

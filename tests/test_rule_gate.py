@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import KeptLearning
-from memory_kb.learning.rule_gate import SessionCounts, find_same, judge_rule, keywords
+from memory_kb.learning.rule_gate import SessionCounts, find_same_rule, judge_rule, keywords
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.store.events import Event
@@ -68,10 +68,10 @@ def test_the_nearest_rule_is_live_and_says_the_same() -> None:
         rule("old", RULE, "retired"),
         rule("near", f"Always {RULE}"),
     ]
-    near = find_same(RULE, rules)
+    near = find_same_rule(RULE, rules)
     assert near is not None
     assert near.id == "near"
-    assert find_same(RULE, rules[:-1]) is None
+    assert find_same_rule(RULE, rules[:-1]) is None
 
 
 def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) -> None:

@@ -17,7 +17,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
-from memory_kb.agents.payloads import read_call
+from memory_kb.agents.payloads import read_hook_call
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]
@@ -53,7 +53,7 @@ def say(kb: KnowledgeBase) -> Say:
     def call(event: str, session: str = "s1", *, agent: str = "claude-code", **words: Any) -> str:
         values = {"session_id": session, "cwd": str(kb.vault.folder), **words}
         chosen = find_agent(agent)
-        done = kb.hook(event, read_call(chosen, event, json.dumps(values).encode()), chosen)
+        done = kb.hook(event, read_hook_call(chosen, event, json.dumps(values).encode()), chosen)
         kb.hook_finish(done.over)
         return done.output
 

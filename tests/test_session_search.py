@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.mcp.tools import Caller, recall
 from memory_kb.store.events import Event, format_event
 
@@ -170,7 +170,8 @@ def test_without_a_query_the_newest_come_first(kb: KnowledgeBase) -> None:
 
 def test_what_memory_kb_said_itself_is_found_only_when_asked_for(kb: KnowledgeBase) -> None:
     kb.sessions.append(
-        [Event(content=wrap("Prefer wombats.")), Event(content=f"Do it. {wrap('Prefer wombats.')}")], session="own"
+        [Event(content=mark_as_own("Prefer wombats.")), Event(content=f"Do it. {mark_as_own('Prefer wombats.')}")],
+        session="own",
     )
     assert seqs(kb, "wombats") == []
     assert seqs(kb, "do AND it", session="own") == [("own", 2)]

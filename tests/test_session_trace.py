@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_kb.episodes.diary_text import judge_outcome
 from memory_kb.episodes.episode import make_episode
 from memory_kb.session_facts import CheckResult, Commit, Trace
-from memory_kb.sessions.tool_calls import Call, read_answer, read_call
+from memory_kb.sessions.tool_calls import Call, read_answer, read_tool_call
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 
@@ -80,7 +80,7 @@ def test_a_pipe_does_not_hide_a_failed_test() -> None:
 def test_a_command_is_known_by_its_most_informative_part(
     command: str, kind: str, family: str, targets: tuple[str, ...]
 ) -> None:
-    assert read_call("Bash", {"command": command})[:3] == (kind, family, targets)
+    assert read_tool_call("Bash", {"command": command})[:3] == (kind, family, targets)
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text(max_size=8), st.text(max_size=30), max_size=3))

@@ -23,7 +23,7 @@ from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.store.events import MAX_LINE, MAX_TEXT, STREAMS, TYPES, Event, EventFilter, format_event, parse_event
 
 Open = Callable[..., KnowledgeBase]
@@ -284,8 +284,8 @@ def test_no_half_of_a_credential_is_left_at_an_edge(open_kb: Open, folder: Path)
 def test_what_memory_kb_said_itself_is_marked(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
     events = [
-        Event(content=wrap("Use tabs.")),
-        Event(content="Fix it.\n" + wrap("Use tabs.")),
+        Event(content=mark_as_own("Use tabs.")),
+        Event(content="Fix it.\n" + mark_as_own("Use tabs.")),
         Event(content="## Historical Learnings (from previous sessions)\n\nBackground.\n\n### a.md\nUse tabs."),
         Event(type="tool_result", tool="mcp__memory-kb__memory_recall", content="Use tabs."),
         Event(content="Our guide has a chapter ## Relevant Guidelines."),

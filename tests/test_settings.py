@@ -19,7 +19,7 @@ from memory_kb.settings import (
     ScopeWeights,
     Settings,
     load_settings,
-    merge,
+    merge_settings,
 )
 
 MakeVault = Callable[[Files], Path]
@@ -209,7 +209,7 @@ def test_every_tokenizer_may_be_chosen(tmp_path: Path, tokenizer: str) -> None:
 
 def test_merging_leaves_what_it_is_given_alone() -> None:
     settings = Settings()
-    merged, warnings = merge(settings, {"ranking": {"scope": {"task": 9}}}, "x", is_trusted=False)
+    merged, warnings = merge_settings(settings, {"ranking": {"scope": {"task": 9}}}, "x", is_trusted=False)
     assert (merged.ranking.scope.task, settings.ranking.scope.task, warnings) == (9.0, 1.5, [])
 
 

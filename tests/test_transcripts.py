@@ -10,7 +10,7 @@ import pytest
 from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.sessions.markdown_chats import turns_of
 
 Open = Callable[..., KnowledgeBase]
@@ -69,7 +69,7 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
         ("error", "system", "API Error: 529"),
         ("message", "agent", "Look for callers."),
         ("message", "assistant", "Three callers."),
-        ("hook", "system", wrap("Use tabs.")),
+        ("hook", "system", mark_as_own("Use tabs.")),
         ("message", "user", "And the logout."),
         ("compact_boundary", "system", "Conversation compacted"),
     ]
@@ -82,7 +82,10 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
     assert [event.content for event in events if event.ok is False and event.type == "tool_result"] == [
         "Exit code 1\n2 failed"
     ]
-    assert [event.content for event in events if event.injected] == ["1. Sessions last a day.", wrap("Use tabs.")]
+    assert [event.content for event in events if event.injected] == [
+        "1. Sessions last a day.",
+        mark_as_own("Use tabs."),
+    ]
     assert events[3].ts == "2026-03-01T10:00:00.000Z"
 
 

@@ -15,7 +15,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import check_citation, record
+from memory_kb.learning.citations import check_citation, hash_citation
 from memory_kb.learning.code_references import Citation, CodeReference, parse_reference
 from memory_kb.store.project_files import MAX_BYTES, CitedFile, ProjectFiles
 
@@ -120,7 +120,7 @@ def test_odd_files(project: Path, open_kb: Open) -> None:
 
 def test_judging_reads_each_file_once_and_only_what_is_cited(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = ProjectFiles(project, {})
-    citations = [record(parse_reference(text), files) for text in ("src/a.py:4-7", "src/a.py:17-18", "src/a.py")]
+    citations = [hash_citation(parse_reference(text), files) for text in ("src/a.py:4-7", "src/a.py:17-18", "src/a.py")]
     fresh = ProjectFiles(project, {})
     opened: list[str] = []
     real = ProjectFiles._open

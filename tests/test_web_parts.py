@@ -19,7 +19,7 @@ from memory_kb.settings import Ranking
 from memory_kb.store.attachments import Attachments
 from memory_kb.web.app import check_attachment
 from memory_kb.web.charts import Aged, draw_curve
-from memory_kb.web.render import LinkBase, render
+from memory_kb.web.render import LinkBase, render_note
 from memory_kb.web.search import render_passage
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_colours_can_be_told_apart(palette: dict[str, str]) -> None:
     ],
 )
 def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
-    made = render(text, LinkBase("memory/learnings/a.md"))
+    made = render_note(text, LinkBase("memory/learnings/a.md"))
     assert stays in made and goes not in made
 
 
@@ -102,7 +102,7 @@ def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
     ],
 )
 def test_rendering_comes_to_an_end(text: str) -> None:
-    assert render(text, LinkBase("a.md"))
+    assert render_note(text, LinkBase("a.md"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) ->
 
 
 def test_a_missing_note_can_be_made() -> None:
-    html = render("[[trips/Rome.md#May|Rome]] ![[Oslo]]", LinkBase("a.md", lambda _: False))
+    html = render_note("[[trips/Rome.md#May|Rome]] ![[Oslo]]", LinkBase("a.md", lambda _: False))
     assert (
         '<a href="/new?title=Rome&amp;folder=trips" class="wiki missing" title="no note is called that yet: make it">Rome</a>'
         in html
@@ -145,7 +145,7 @@ def test_a_missing_note_can_be_made() -> None:
 )  # fmt: skip
 def test_tags_and_addresses_are_links(text: str, shown: str) -> None:
     assert (
-        render(text, LinkBase("a.md"))
+        render_note(text, LinkBase("a.md"))
         == f"<p>{'A ' if text.startswith('A') else 'See ' if text.startswith('See') else ''}{shown}</p>\n"
     )
 

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from memory_kb import KnowledgeBase
 from memory_kb.markdown.links import find_links, find_tags, find_wikilinks, rewrite_targets
 from memory_kb.markdown.scanner import find_code
-from memory_kb.web.render import LinkBase, render
+from memory_kb.web.render import LinkBase, render_note
 
 if TYPE_CHECKING:
     from conftest import Files
@@ -74,7 +74,7 @@ def test_a_rename_leaves_code_alone() -> None:
 
 
 def test_pages_show_the_same_links() -> None:
-    shown = re.findall(r"href=\"/go\?to=([^\"]+)\" class=\"wiki(?: embed)?\">", render(CODE, LinkBase("a.md")))
+    shown = re.findall(r"href=\"/go\?to=([^\"]+)\" class=\"wiki(?: embed)?\">", render_note(CODE, LinkBase("a.md")))
     assert [name.replace("+", " ").replace("%20", " ") for name in shown] == NAMES
 
 

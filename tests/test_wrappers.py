@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.learning.user_text import own_words, split_message
 
 IDE = """# Context from my IDE setup:
@@ -61,7 +61,7 @@ TERMINAL = "It fails, we never saw that:\n\n$ make test\nalways fails on main\n\
             "Do it so.\n\nKey Points to Remember:\n- Always use tabs.", "Do it so.", id="a document with headings"
         ),
         pytest.param("Two things:\nnever push to main", "Two things:\nnever push to main", id="a list of one's own"),
-        pytest.param(wrap("Always use tabs.") + "\nGo on.", "Go on.", id="text of memory-kb"),
+        pytest.param(mark_as_own("Always use tabs.") + "\nGo on.", "Go on.", id="text of memory-kb"),
         pytest.param("x" * 200_000, "", id="a pasted book"),
         pytest.param("if a <b then c> d, use e", "if a <b then c> d, use e", id="signs that are no tags"),
     ],

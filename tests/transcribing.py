@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.store.events import Event
 
 Record = dict[str, Any]
@@ -82,7 +82,7 @@ CLAUDE: list[Record] = [
     claude("assistant", [{"type": "text", "text": "Three callers."}], "s2", isSidechain=True, agentId="explorer"),
     {
         "type": "attachment",
-        "attachment": {"type": "hook_additional_context", "content": [wrap("Use tabs.")]},
+        "attachment": {"type": "hook_additional_context", "content": [mark_as_own("Use tabs.")]},
         "uuid": "h1",
         "sessionId": "c1",
     },

@@ -273,7 +273,7 @@ def find_agent(name: str) -> Agent:
     return agent
 
 
-def file_names() -> frozenset[str]:
+def agent_file_names() -> frozenset[str]:
     """Return the files of all agents, as their paths end."""
     found = set[str]()
     for agent in _AGENTS:

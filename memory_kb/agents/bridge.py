@@ -21,21 +21,21 @@ from memory_kb.markdown import managed_block
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
-from memory_kb.plainfiles import read_plain, write_plain
+from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import RunReport
 from memory_kb.search.agent_memory import POINTER, without_ours
-from memory_kb.store.agent_memory import (
+from memory_kb.store.agent_memory_files import (
     INDEX,
     MOST_BYTES,
     MOST_LINES,
     SUMMARY,
     SUMMARY_TOKENS,
-    HostFile,
+    AgentMemoryFile,
     claude_home,
     claude_memory_folders,
     codex_home,
-    find_host_files,
-    measure,
+    find_agent_memory_files,
+    measure_index,
 )
 from memory_kb.store.changes import Change, replace_entry
 from memory_kb.text import count_tokens, decode, load_json, tokens
@@ -67,7 +67,7 @@ to open before it works in that project."""
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
-class AgentMemory(NamedTuple):
+class BridgedMemory(NamedTuple):
     """The memory of an agent, as far as a bridge writes to it.
 
     Our file is `link` in the `index_file` that the agent loads, which gets a block of our `word` with the pointer line.
@@ -96,13 +96,13 @@ def explain_excess(name: str, text: str) -> str:
     if name == SUMMARY:
         size = count_tokens(text)
         return f"{size:,} tokens; Codex loads {SUMMARY_TOKENS:,}" if size > SUMMARY_TOKENS else ""
-    lines, size = measure(text)
+    lines, size = measure_index(text)
     if lines <= MOST_LINES and size <= MOST_BYTES:
         return ""
     return f"{lines:,} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}"
 
 
-def find_memory(agent: str, vault: Vault) -> AgentMemory:
+def find_memory(agent: str, vault: Vault) -> BridgedMemory:
     """Return where an agent keeps its memory of a vault's project."""
     makers = {"claude-code": _claude_code, "codex": _codex}
     if agent not in makers:
@@ -113,25 +113,25 @@ def find_memory(agent: str, vault: Vault) -> AgentMemory:
     return makers[agent](vault)
 
 
-def _claude_code(vault: Vault) -> AgentMemory:
+def _claude_code(vault: Vault) -> BridgedMemory:
     claude, home = claude_home(vault.environ)
     _require_folder("Claude Code", claude)
     folders = list(claude_memory_folders(vault.project, claude, home, others=False))
     folder = Path(os.path.realpath(next((one for one in folders if one.is_dir()), folders[0])))
     pointer = f"- [What always holds here]({_FILE}): {_ABOUT}"
-    return AgentMemory(
+    return BridgedMemory(
         "Claude Code", folder / _FILE, folder / INDEX, WORD, _FILE, pointer, {folder / _FILE: _CLAUDE_HEAD}
     )
 
 
-def _codex(vault: Vault) -> AgentMemory:
+def _codex(vault: Vault) -> BridgedMemory:
     """Return Codex's memory, which is one for all projects; what is in it for one of them bears its name."""
     codex = codex_home(vault.environ)
     _require_folder("Codex", codex)
     folder = Path(os.path.realpath(codex / "memories"))
     name = _NO_WORD.sub("-", str(vault.project)).strip("-")[-100:]
     link = (_CODEX_EXTENSION / "resources" / f"{name}.md").as_posix()
-    return AgentMemory(
+    return BridgedMemory(
         "Codex",
         folder / link,
         folder / SUMMARY,
@@ -167,7 +167,7 @@ class MergedBlock(NamedTuple):
     notices: tuple[str, ...]
 
 
-def merge(
+def merge_block(
     ours: Mapping[str, str],
     theirs: Sequence[str],
     base: Mapping[str, str],
@@ -181,7 +181,7 @@ def merge(
 
     Example:
         >>> ours, theirs, base = {"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."}
-        >>> made = merge(ours, theirs, base, lambda entry, old, new: "", "memory-kb.md")
+        >>> made = merge_block(ours, theirs, base, lambda entry, old, new: "", "memory-kb.md")
         >>> made.lines, made.edits
         (('- Use spaces. <!-- a -->', '- Be kind. <!-- b -->'), {'a': ('Use tabs.', 'Use spaces.')})
     """
@@ -238,7 +238,7 @@ class Bridge:
         with self._writer.lock(dry_run=dry_run):
             return self._write_block(store, take=take, dry_run=dry_run)
 
-    def _write_block(self, store: AgentMemory, *, take: bool, dry_run: bool) -> RunReport:
+    def _write_block(self, store: BridgedMemory, *, take: bool, dry_run: bool) -> RunReport:
         _refuse_links(store)
         files, bases = self._agent_files(), self._read_bases()
         place = str(store.file)
@@ -253,7 +253,7 @@ class Bridge:
             return "" if take else "--yes takes the change into the vault"
 
         ours = {name: _line_text(memory) for name, memory in held.items()}
-        made = merge(ours, _block_lines(store.file, before), bases.get(place, {}), why_not, store.file.name)
+        made = merge_block(ours, _block_lines(store.file, before), bases.get(place, {}), why_not, store.file.name)
         if before is None and not made.lines:
             nothing = "the vault has no policy, preference or rule in force that always holds"
             return RunReport(None, "bridge", notices=(nothing,))
@@ -294,7 +294,7 @@ class Bridge:
 
     def examine(self) -> tuple[Problem, ...]:
         """Return what is wrong with the memories that agents keep of this project, also without a bridge."""
-        return tuple(examine(self._vault))
+        return tuple(examine_agent_memories(self._vault))
 
     def _plan_edit(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
         """Return the change of an entry whose text was changed in our file.
@@ -326,7 +326,7 @@ class Bridge:
 
     def _read_bases(self) -> dict[str, dict[str, str]]:
         try:
-            with read_plain(self._vault.machine / "bridge-base.json") as stream:
+            with open_for_reading(self._vault.machine / "bridge-base.json") as stream:
                 return {
                     str(name): {str(one): str(text) for one, text in base.items()}
                     for name, base in load_json(stream.read()).items()
@@ -337,12 +337,12 @@ class Bridge:
     def _write_bases(self, bases: Mapping[str, Mapping[str, str]]) -> None:
         file = self._vault.machine / "bridge-base.json"
         if bases:
-            write_plain(file, json.dumps(bases, ensure_ascii=False, indent=1).encode(), 0o644)
+            replace_file(file, json.dumps(bases, ensure_ascii=False, indent=1).encode(), 0o644)
         else:
             file.unlink(missing_ok=True)
 
 
-def _blocks_by_file(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
+def _blocks_by_file(store: BridgedMemory, lines: str) -> dict[Path, MarkedLines]:
     """Return what of ours is in which file, the index last."""
     blocks_of = {store.file: (WORD, lines)}
     if store.instructions:
@@ -351,7 +351,7 @@ def _blocks_by_file(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
     return {file: MarkedLines(*block) for file, block in blocks_of.items()}
 
 
-def _refuse_links(store: AgentMemory) -> None:
+def _refuse_links(store: BridgedMemory) -> None:
     """Refuse to write through a link to where a file of ours would be; the index is the person's own."""
     for file in _blocks_by_file(store, ""):
         if file != store.index_file and os.path.realpath(file) != os.fspath(file):
@@ -360,7 +360,7 @@ def _refuse_links(store: AgentMemory) -> None:
             )
 
 
-def _is_shared(store: AgentMemory) -> bool:
+def _is_shared(store: BridgedMemory) -> bool:
     """Return whether the files of other projects are beside ours."""
     return any(one != store.file for one in store.file.parent.glob("*.md"))
 
@@ -380,16 +380,16 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
 _FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
-def examine(vault: Vault) -> Iterator[Problem]:
+def examine_agent_memories(vault: Vault) -> Iterator[Problem]:
     """Yield what is wrong: indexes too long or pointing nowhere, memories nobody reads, and entries that contradict."""
-    files = find_host_files(vault)
+    files = find_agent_memory_files(vault)
     for one in files:
         yield from _examine_index(one)
     yield from _unread(vault)
     yield from _contradictions(files)
 
 
-def _examine_index(one: HostFile) -> Iterator[Problem]:
+def _examine_index(one: AgentMemoryFile) -> Iterator[Problem]:
     if (one.host, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
         return
     text = _read_text(one.file)
@@ -410,7 +410,7 @@ def _unread(vault: Vault) -> Iterator[Problem]:
             yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
 
 
-def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:
+def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
     """Yield entries of two agents of which one says the contrary of the other."""
     entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
     for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
@@ -418,7 +418,7 @@ def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:
             yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
 
 
-def _entries(one: HostFile) -> Iterator[tuple[int, str]]:
+def _entries(one: AgentMemoryFile) -> Iterator[tuple[int, str]]:
     """Yield the items and paragraphs of a file, each with its line."""
     text = without_ours(_read_text(one.file).encode(), one.file).decode()
     text = _FRONTMATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
@@ -435,7 +435,7 @@ def _entries(one: HostFile) -> Iterator[tuple[int, str]]:
 
 def _read_text(file: Path) -> str:
     try:
-        with read_plain(file) as stream:
+        with open_for_reading(file) as stream:
             return stream.read(_MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError:
         return ""

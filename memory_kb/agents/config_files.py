@@ -234,7 +234,7 @@ def _comments_at_end(lines: list[str]) -> list[str]:
 _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")
 
 
-class InstallTrace(NamedTuple):
+class InstallRecord(NamedTuple):
     """What was put into a file for some agents, so that it can be taken out byte for byte.
 
     `after` is the hash of the file with it, `inserted` the stretches that are ours, None where the rest is not what was
@@ -250,8 +250,8 @@ class InstallTrace(NamedTuple):
 
 
 def put_in(
-    name: str, data: bytes | None, parts: Sequence[Part], old: InstallTrace | None = None, head: str = ""
-) -> tuple[bytes, InstallTrace]:
+    name: str, data: bytes | None, parts: Sequence[Part], old: InstallRecord | None = None, head: str = ""
+) -> tuple[bytes, InstallRecord]:
     """Return a file with our parts in it, and the trace of that; one that has them stays as it is.
 
     So does a server of our name that somebody wrote by hand.
@@ -273,10 +273,12 @@ def put_in(
             text = managed_block.put(name, text, part.word, part.lines, part.lead)
     is_made = data is None or (old is not None and old.is_made)
     after = encode(text)
-    return after, InstallTrace(hash_of(after), is_made, find_inserted(before, text), server)
+    return after, InstallRecord(hash_of(after), is_made, find_inserted(before, text), server)
 
 
-def take_out(name: str, data: bytes, parts: Sequence[Part], trace: InstallTrace | None, head: str = "") -> bytes | None:
+def take_out(
+    name: str, data: bytes, parts: Sequence[Part], trace: InstallRecord | None, head: str = ""
+) -> bytes | None:
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
     That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
@@ -333,7 +335,7 @@ def _decode(name: str, data: bytes) -> str:
         raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
 
 
-def _without(name: str, text: str, parts: Sequence[Part], trace: InstallTrace | None) -> str:
+def _without(name: str, text: str, parts: Sequence[Part], trace: InstallRecord | None) -> str:
     """Return a text without our parts: as it was before where nobody wrote to it since."""
     if trace and trace.inserted is not None and trace.after == hash_of(encode(text)):
         for start, end in reversed(trace.inserted):
@@ -372,7 +374,7 @@ def _put_server(
     return insert(name, text, part.path, part.value), part.value
 
 
-def _take_server(name: str, text: str, part: Server, trace: InstallTrace | None) -> str:
+def _take_server(name: str, text: str, part: Server, trace: InstallRecord | None) -> str:
     """Return a text without our server; without a trace only the very one that `install` writes is taken for ours."""
     found, written = _held(name, text, part), trace.server if trace else None
     is_ours = _is_same(found, part.value) if trace is None else written is not None and _has_all(found, written)

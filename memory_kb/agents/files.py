@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.config_files import (
-    InstallTrace,
+    InstallRecord,
     NotPlainJson,
     Part,
     Server,
@@ -18,7 +18,7 @@ from memory_kb.agents.config_files import (
     take_out,
 )
 from memory_kb.errors import VaultNotFound
-from memory_kb.plainfiles import read_plain, write_plain
+from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.changes import Change, Remove, WriteFile
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
@@ -152,7 +152,7 @@ class AgentFiles:
                 self._writer.prepare_home()
             if self._known:
                 fields = {name: trace._asdict() for name, trace in sorted(self._known.items())}
-                write_plain(self._record, json.dumps(fields, indent=1).encode(), 0o644)
+                replace_file(self._record, json.dumps(fields, indent=1).encode(), 0o644)
             else:
                 self._record.unlink(missing_ok=True)
         except OSError as exc:
@@ -160,18 +160,18 @@ class AgentFiles:
             raise VaultNotFound(f"what was installed cannot be noted in {self._record}: {exc.strerror}", hint) from exc
 
 
-def read_record(file: Path) -> dict[str, InstallTrace]:
+def read_record(file: Path) -> dict[str, InstallRecord]:
     """Return what was put into which file; a record that is lost or damaged is an empty one."""
     try:
-        with read_plain(file) as stream:
+        with open_for_reading(file) as stream:
             return {str(name): _read_trace(value) for name, value in load_json(stream.read()).items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def _read_trace(value: Mapping[str, Any]) -> InstallTrace:
+def _read_trace(value: Mapping[str, Any]) -> InstallRecord:
     inserted = value["inserted"]
-    return InstallTrace(
+    return InstallRecord(
         str(value["after"]),
         bool(value["is_made"]),
         None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),

@@ -23,13 +23,13 @@ from memory_kb.agents.payloads import (
     read_results,
 )
 from memory_kb.errors import UsageError
-from memory_kb.plainfiles import append_plain, make_folder, read_file, read_plain
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.regular_files import make_folder, open_for_appending, open_for_reading, read_file
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
-    from memory_kb.context.briefs import Claims
+    from memory_kb.context.entry_lines import Claims
     from memory_kb.context.framing import Given
     from memory_kb.context.rare_words import Recall
     from memory_kb.context.session_start import StartMaterial
@@ -55,7 +55,7 @@ _MAX_LOG = 8_000_000
 #: The end of a session's log in which calls wait for their results, in bytes.
 _MAX_LATE = 200_000
 #: Programs that show the files they are given; Codex has no other tool to read one.
-_SHOWS = regex(r"\s*(?:cat|head|less|nl|sed|tail)\s")
+_SHOWS = lazy_regex(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: Entries that a session may start with for the task at hand, before the budget counts.
 _MOST_FITTING = 10
 #: The most of a rule that a refusal shows.
@@ -138,7 +138,7 @@ class Hooks:
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
         from memory_kb.agents.stop_prompt import ASKED, QUESTION, is_headless, should_ask
-        from memory_kb.injected import wrap
+        from memory_kb.injected import mark_as_own
         from memory_kb.store.events import Event
         from memory_kb.store.session_log import prepare
 
@@ -152,7 +152,7 @@ class Hooks:
                 return ""
             event = Event(type="event", event=ASKED, agent=agent.name)
             writer.append(prepare(event, self._vault.clock(), writer.first).event)
-        return format_question(agent, wrap(QUESTION))
+        return format_question(agent, mark_as_own(QUESTION))
 
     def hook_finish(self, sessions: Iterable[str]) -> None:
         """End sessions that agents are done with, and do what follows."""
@@ -193,7 +193,7 @@ class Hooks:
         if is_new or event == "session-start":
             mark = self._open_mark(call.session)
             make_folder(mark.parent)
-            append_plain(mark).close()
+            open_for_appending(mark).close()
         return False
 
     def _late_results(self, call: HookCall, agent: Agent) -> list[Event]:
@@ -316,12 +316,12 @@ class Hooks:
 
     def _recall(self, index: SqliteIndex, task: str) -> Recall:
         """Look up what bears on a prompt or a task."""
-        from memory_kb.context.hook_context import look_up
+        from memory_kb.context.hook_context import look_up_task
 
-        return look_up(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
+        return look_up_task(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
 
     def _claims(self) -> Claims:
-        from memory_kb.context.briefs import Claims
+        from memory_kb.context.entry_lines import Claims
 
         return Claims(self._assess)
 
@@ -389,7 +389,7 @@ def _branch_words(folders: Iterable[str]) -> str:
     """Return the words of the branch that is checked out, unless it is one that says nothing."""
     for folder in folders:
         try:
-            with read_plain(Path(folder, ".git", "HEAD")) as stream:
+            with open_for_reading(Path(folder, ".git", "HEAD")) as stream:
                 head = stream.read(500).decode("utf-8", "replace")
         except OSError:
             continue

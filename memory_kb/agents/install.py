@@ -15,7 +15,7 @@ from memory_kb.agents.config_files import ListItem, MarkedLines, Part, Server
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
-from memory_kb.plainfiles import MACHINE
+from memory_kb.regular_files import MACHINE
 from memory_kb.reports import RunReport
 from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
-from memory_kb.plainfiles import read_plain
-from memory_kb.private import cut_private
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.private_text import cut_private
+from memory_kb.regular_files import open_for_reading
 from memory_kb.store.events import Event, named_file, text_of
 from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
@@ -28,9 +28,9 @@ _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
 #: How Gemini CLI puts what a hook gave before the prompt, and frames and ends what a command printed.
-_HOOK_CONTEXT = regex(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
-_FRAME = regex(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
-_EXIT = regex(r"(?m)^Exit Code: (-?\d+)\b")
+_HOOK_CONTEXT = lazy_regex(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
+_FRAME = lazy_regex(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_EXIT = lazy_regex(r"(?m)^Exit Code: (-?\d+)\b")
 
 
 class HookCall(NamedTuple):
@@ -61,12 +61,12 @@ class HookAnswer(NamedTuple):
     needs_background_update: bool = False
 
 
-def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
+def read_hook_call(agent: Agent, event: str, data: bytes) -> HookCall:
     """Return what an agent sends about an event.
 
     Example:
         >>> from memory_kb.agents.agent import find_agent
-        >>> call = read_call(find_agent("codex"), "prompt", b'{"session_id": "s1", "cwd": "/x", "prompt": "Fix it."}')
+        >>> call = read_hook_call(find_agent("codex"), "prompt", b'{"session_id": "s1", "cwd": "/x", "prompt": "Fix it."}')
         >>> call.session, call.folders, call.prompt
         ('s1', ('/x',), 'Fix it.')
     """
@@ -219,7 +219,7 @@ _MAX_TRANSCRIPT = 2_000_000
 def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
     """Return what calls gave, by their ids, for agents that write it to their transcript alone."""
     try:
-        with read_plain(Path(transcript)) as stream:
+        with open_for_reading(Path(transcript)) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TRANSCRIPT))
             lines = stream.read().split(b"\n")
     except OSError:
@@ -255,8 +255,8 @@ def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
 #: The most of a file that is read before an edit, in bytes.
 _LONGEST_FILE = 1_000_000
 #: What a patch of Codex does to a file, and lines of it that go and come in one place.
-_PATCHED = regex(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
-_CHANGED = regex(r"(?:^[-+].*\n?)+", re.MULTILINE)
+_PATCHED = lazy_regex(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
+_CHANGED = lazy_regex(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> "list[Edit]":
@@ -311,7 +311,7 @@ def _side(run: list[str], sign: str) -> str:
 
 def _read_text(file: Path) -> str:
     try:
-        with read_plain(file) as stream:
+        with open_for_reading(file) as stream:
             return stream.read(_LONGEST_FILE).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from memory_kb.injected import is_own_call
-from memory_kb.regex import regex
-from memory_kb.sessions.tool_calls import read_call
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.sessions.tool_calls import read_tool_call
 from memory_kb.store.events import COMPACTION, Event, strings_of
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"
 #: Prompts before an agent is asked.
 PROMPTS = 3
-_STORES = regex(
+_STORES = lazy_regex(
     r"(?:^|\W|_)memory_(?:learn|procedure|episode)$|(?:\bmemory[-_]kb|\bmkb)\s[^\n;&|]*\b(?:learn|add|procedure|episode)\b"
 )
 
@@ -61,7 +61,7 @@ def is_headless(environ: Mapping[str, str]) -> bool:
 
 
 def _changes(event: Event) -> bool:
-    return any(part.kind in ("edit", "commit") for part in read_call(event.tool, event.args).parts)
+    return any(part.kind in ("edit", "commit") for part in read_tool_call(event.tool, event.args).parts)
 
 
 def _stores(event: Event) -> bool:

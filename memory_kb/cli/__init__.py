@@ -35,14 +35,14 @@ def main() -> NoReturn:
     try:
         _load_pathlib()
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
-            from memory_kb.cli.hook import answer
+            from memory_kb.cli.hook import answer_hook
 
-            answer(sys.argv[2:])
+            answer_hook(sys.argv[2:])
             os._exit(0)
         if sys.argv[1:3] == ["git", "merge-file"] and not {"-h", "--help"}.intersection(sys.argv):
-            from memory_kb.git.merge_driver import answer as merge
+            from memory_kb.git.merge_driver import run_merge_driver
 
-            os._exit(merge(sys.argv[3:]))
+            os._exit(run_merge_driver(sys.argv[3:]))
         code = run(sys.argv[1:])
         sys.stdout.flush()
         sys.stderr.flush()

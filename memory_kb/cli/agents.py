@@ -23,7 +23,7 @@ from memory_kb.cli.app import (
 from memory_kb.cli.output import (
     FINDINGS,
     Options,
-    Progress,
+    ProgressLine,
     one_line,
     pick,
     print_findings,
@@ -73,7 +73,7 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
         return 0
     where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
     if not options.dry_run:
-        with Progress() as progress:
+        with ProgressLine() as progress:
             kb.sync(embed=False, progress=progress)
     code = confirm_and_run(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
     if code or options.dry_run or options.as_json:
@@ -259,10 +259,10 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
     \b
     echo '{"session_id": "s1", "prompt": "fix the upload test"}' | memory-kb hook prompt --agent codex
     """
-    from memory_kb.cli.hook import answer
+    from memory_kb.cli.hook import answer_hook
 
     named = {"--agent": agent, "--vault": options.vault, "--home": options.home}
-    answer([event, *rest, *(word for name, value in named.items() if value is not None for word in (name, value))])
+    answer_hook([event, *rest, *(word for name, value in named.items() if value is not None for word in (name, value))])
 
 
 _DEFAULT_PLACE = "127.0.0.1:8765"
@@ -295,12 +295,12 @@ def mcp_verb(
     import anyio
 
     from memory_kb.mcp.transports import ToolService, serve_http, serve_stdio
-    from memory_kb.serving.host_check import read_place
+    from memory_kb.serving.host_check import parse_address
     from memory_kb.serving.workers import Address
 
     address = Address.named(options.vault, options.home)
     service = ToolService(address, profile, is_watching=not no_watch, vaults=vaults)
-    return anyio.run(serve_stdio, service) if http is None else serve_http(service, read_place(http), token or None)
+    return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
 
 
 @verb("lsp")
@@ -339,11 +339,11 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     memory-kb --vault ~/notes serve --port 0
     """
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
-    from memory_kb.serving.host_check import Listen
+    from memory_kb.serving.host_check import ListenAddress
     from memory_kb.serving.workers import Address
     from memory_kb.web.app import serve
 
-    address, place = Address.named(options.vault, options.home), Listen(host.strip("[]"), port)
+    address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
     return serve(address, place, token or None, is_watching=not no_watch, **chosen)
 
 

@@ -11,7 +11,7 @@ from memory_kb.cli.app import flag, option, verb
 from memory_kb.cli.output import (
     FINDINGS,
     Options,
-    Progress,
+    ProgressLine,
     as_plain,
     clean,
     one_line,
@@ -29,7 +29,7 @@ from memory_kb.errors import UnreadableInput
 if TYPE_CHECKING:
     from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport, ContextChange
-    from memory_kb.git.evaluation import QuestionResult
+    from memory_kb.git.metrics import QuestionResult
 
 
 @verb("eval")
@@ -184,23 +184,23 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
     memory-kb benefit ~/.claude/projects
     memory-kb benefit ~/.codex/sessions --html benefit.html
     """
-    from memory_kb.benefit import HEAD, note_of, render, replay, table_of
+    from memory_kb.benefit import HEAD, describe_last_way, list_rows, render_report, replay
 
-    with Progress("Replaying", "sessions") as progress:
+    with ProgressLine("Replaying", "sessions") as progress:
         made = replay(folder, progress, project)
     if html:
-        html.write_text(render(made, str(folder)), encoding="utf-8")
+        html.write_text(render_report(made, str(folder)), encoding="utf-8")
     if options.printed_as_json(vars(made)):
         return
     again = sum(made.found_again.values())
     found = f"{again:,} things were found out that an earlier session knew"
     click.echo(f"{made.sessions:,} sessions, {made.prompts:,} prompts; {found}.")
-    print_rows([HEAD, *table_of(made)], numbers=True)
+    print_rows([HEAD, *list_rows(made)], numbers=True)
     never, wrong = len(made.never_paid), len(made.wrong)
     click.echo(
         f"{made.entries_given:,} entries were given; {never:,} of them never paid, {wrong:,} name a command that failed."
     )
-    click.echo(note_of(made))
+    click.echo(describe_last_way(made))
     print_notes(made.problems[:5])
     if html:
         say(f"{html} has every count")

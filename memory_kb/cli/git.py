@@ -65,9 +65,9 @@ def install_command(options: Options, /, uninstall: bool) -> None:
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="BASE OURS THEIRS PATH [MARKER_SIZE]")
 def merge_file_command(words: tuple[str, ...]) -> int:
     """Merge a memory file of two branches; git calls this."""
-    from memory_kb.git.merge_driver import answer
+    from memory_kb.git.merge_driver import run_merge_driver
 
-    return answer(words)
+    return run_merge_driver(words)
 
 
 @verb("commit")

@@ -62,7 +62,7 @@ def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
     return HookArguments(plain[0], tuple(plain[1:]), **named)
 
 
-def answer(arguments: Sequence[str]) -> None:
+def answer_hook(arguments: Sequence[str]) -> None:
     """Answer an agent: what it says is on stdin, what it gets goes to stdout.
 
     With `MEMORY_KB_HOOKS=off` nothing is read, written or printed.
@@ -77,11 +77,11 @@ def answer(arguments: Sequence[str]) -> None:
             _finish(words, words.sessions)
             return
         from memory_kb.agents.agent import find_agent
-        from memory_kb.agents.payloads import MAX_INPUT, read_call
+        from memory_kb.agents.payloads import MAX_INPUT, read_hook_call
 
         agent = find_agent(words.agent)
         data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT + 1)
-        call = read_call(agent, words.event, data)
+        call = read_hook_call(agent, words.event, data)
         found = _find_vault(words, call.folders)
         if found is None:
             _say_aloud("there is no vault here")
@@ -139,7 +139,7 @@ def _find_machine(words: HookArguments) -> Path | None:
 
 def finish_in_background(vault: Path, home: str | None, machine: Path, sessions: Sequence[str] = ()) -> None:
     """Bring the index up to date and end sessions, in a process of its own that nobody need wait for."""
-    from memory_kb.plainfiles import append_plain, make_folder
+    from memory_kb.regular_files import make_folder, open_for_appending
 
     folder = make_folder(machine / "log")
     _trim(folder / _LOG)
@@ -148,7 +148,7 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
     command = [sys.executable, "-P", "-m", "memory_kb", "hook", _FINISH]  # -P: no package of the folder it runs in
     command += [*sessions, "--vault", str(vault), *(("--home", home) if home else ())]
     detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
-    with append_plain(folder / _LOG) as log:
+    with open_for_appending(folder / _LOG) as log:
         subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached
         )
@@ -156,9 +156,9 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
 
 def _finish(words: HookArguments, sessions: Sequence[str]) -> None:
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.vault import give_way
+    from memory_kb.vault import lower_priority
 
-    give_way()
+    lower_priority()
     with KnowledgeBase.open(words.vault, words.home) as kb:
         with contextlib.suppress(VaultBusy):
             kb.index.sync(wait=0)
@@ -177,12 +177,12 @@ def _log(machine: Path | None, message: str) -> None:
 
     line = " ".join(message.split())[:_MAX_LINE].encode("utf-8", "backslashreplace")
     try:
-        from memory_kb.plainfiles import append_plain, make_folder
+        from memory_kb.regular_files import make_folder, open_for_appending
         from memory_kb.text import moment_text
 
         folder = make_folder(machine / "log")
         _trim(folder / _LOG)
-        with append_plain(folder / _LOG) as log:
+        with open_for_appending(folder / _LOG) as log:
             log.write(f"{moment_text(datetime.now(UTC))} ".encode() + line + b"\n")
     except OSError:
         return
@@ -192,6 +192,6 @@ def _trim(file: Path) -> None:
     """Begin a log that is too long anew."""
     with contextlib.suppress(OSError):
         if file.stat().st_size > _MAX_LOG:
-            from memory_kb.plainfiles import write_plain
+            from memory_kb.regular_files import replace_file
 
-            write_plain(file, b"", 0o644)
+            replace_file(file, b"", 0o644)

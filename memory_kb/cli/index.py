@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import FINDINGS, Options, Progress, as_plain, print_findings, print_problems, print_table, say
+from memory_kb.cli.output import (
+    FINDINGS,
+    Options,
+    ProgressLine,
+    as_plain,
+    print_findings,
+    print_problems,
+    print_table,
+    say,
+)
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
 from memory_kb.text import counted
-from memory_kb.vault import give_way
+from memory_kb.vault import lower_priority
 
 if TYPE_CHECKING:
     from memory_kb.reports import TeamState, WatchReport
@@ -42,7 +51,7 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
         _print_plan(options, embed=not no_embed)
         return
     if rebuild:
-        give_way()
+        lower_priority()
     index_and_print(options, rebuild=rebuild, embed=not no_embed)
 
 
@@ -244,7 +253,7 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     memory-kb watch
     memory-kb --vault ~/notes watch --json
     """
-    give_way()
+    lower_priority()
     end = _End()
     for number, code in ((signal.SIGINT, _CTRL_C), (signal.SIGTERM, 0)):
         # Who starts us in the background of a shell wants Ctrl-C ignored.
@@ -253,7 +262,7 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     if until_stdin_ends:
         threading.Thread(target=_wait_for_stdin, args=(end,), name="memory-kb stdin", daemon=True).start()
     with contextlib.ExitStack() as first_words:
-        progress = first_words.enter_context(Progress())
+        progress = first_words.enter_context(ProgressLine())
 
         def say_more(sentence: str) -> None:
             first_words.close()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.text import counted, short_id
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _SHOWN_PROBLEMS, _SHOWN_FINDINGS = 10, 50
 #: Exit codes of a verb that had to leave files alone, and of one that found something to fix.
 CONFLICT, FINDINGS = 6, 7
-_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
+_CONTROL = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
 #: Bytes of a name that are no UTF-8, as Python holds them.
-_BYTE = regex(r"[\udc80-\udcff]")
+_BYTE = lazy_regex(r"[\udc80-\udcff]")
 _CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 
@@ -38,10 +38,10 @@ def clean(text: str) -> str:
         >>> clean("a\\u202eb"), clean("caf\\udce9.md")
         ('a\\\\u202eb', 'caf\\\\xe9.md')
     """
-    return _CONTROL.sub(lambda found: escape(found.group()) if found.group() != "\r" else "", text)
+    return _CONTROL.sub(lambda found: escape_character(found.group()) if found.group() != "\r" else "", text)
 
 
-def escape(character: str) -> str:
+def escape_character(character: str) -> str:
     """Return how a character that cannot be printed is written."""
     code = ord(character)
     code -= 0xDC00 if _BYTE.match(character) else 0
@@ -142,7 +142,7 @@ def print_json(value: Any) -> None:
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = json.dumps(as_plain(value), ensure_ascii=False, default=str)
-    text = _BYTE.sub(lambda found: f"\\{escape(found.group())}", text)
+    text = _BYTE.sub(lambda found: f"\\{escape_character(found.group())}", text)
     echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
 
 
@@ -268,7 +268,7 @@ _PAUSE, _LOG_PAUSE = 0.1, 10.0
 _SOON = 0.3
 
 
-class Progress:
+class ProgressLine:
     """What is done, of how much and how fast: a line that changes on a terminal, elsewhere one every ten seconds."""
 
     def __init__(self, word: str = "Indexing", unit: str = "files") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import (
     Options,
-    Progress,
+    ProgressLine,
     as_plain,
     clean,
     dim_id,
@@ -32,7 +32,7 @@ _LINES, _SHOWN_COPIES = 4, 3
 
 def index_and_print(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
     """Bring the index up to date, and print what changed."""
-    with Progress() as progress, Progress("Embedding", "passages") as embedding:
+    with ProgressLine() as progress, ProgressLine("Embedding", "passages") as embedding:
         report = options.kb.sync(
             rebuild=rebuild,
             embed=embed,
@@ -51,7 +51,7 @@ def index_and_print(options: Options, *, rebuild: bool = False, embed: bool = Tr
 
 def search_and_print(options: Options, kb: KnowledgeBase, query: str, **filters: Any) -> None:
     """Search, and print what was found."""
-    with Progress() as progress:
+    with ProgressLine() as progress:
         result = kb.search(query, per_entry=0 if options.as_json else PER_ENTRY, progress=progress, **filters)
     _print_found(options, result, filters.get("file"))
 

@@ -4,9 +4,9 @@
 import re
 from typing import NamedTuple
 
-from memory_kb.injected import wrap
-from memory_kb.private import cut_private
-from memory_kb.regex import regex
+from memory_kb.injected import mark_as_own
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.private_text import cut_private
 from memory_kb.text import shorten
 
 #: What every context begins with.
@@ -16,21 +16,21 @@ PREAMBLE = (
 )
 #: The longest text of an entry on a line of its own, in characters.
 LINE_LENGTH = 300
-_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
-_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_COMMENT = regex(r"<!--|-->")
+_ESCAPES = lazy_regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
+_CONTROL = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_COMMENT = lazy_regex(r"<!--|-->")
 #: Tags by which hosts separate the parts of a prompt; others, such as HTML, are text.
-_TAG = regex(
+_TAG = lazy_regex(
     r"<(?=/?(?:\||(?:system|user|assistant|human|instructions?|context|memor(?:y|ies)|tools?|functions?|results?|documents?|prompt|thinking|admin|antml)\b))",
     re.IGNORECASE,
 )
-_RULE = regex(r"^(---.*)$", re.MULTILINE)
-_HEADING = regex(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
-_FENCE = regex(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_RULE = lazy_regex(r"^(---.*)$", re.MULTILINE)
+_HEADING = lazy_regex(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
+_FENCE = lazy_regex(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 #: What is nothing to read in one line: the marks of headings and of lists, fences, rules of dashes and of tables.
-_HEAD = regex(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
-_LIST_SIGN = regex(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
-_BARE = regex(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
+_HEAD = lazy_regex(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_LIST_SIGN = lazy_regex(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
+_BARE = lazy_regex(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
 
 
 class Given(NamedTuple):
@@ -82,7 +82,7 @@ def as_block(text: str) -> str:
 
 def frame(text: str) -> str:
     """Return a whole context in a frame that says whose words these are."""
-    return wrap(f"{PREAMBLE}\n\n{text}")
+    return mark_as_own(f"{PREAMBLE}\n\n{text}")
 
 
 def tame(text: str) -> str:

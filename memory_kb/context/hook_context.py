@@ -7,15 +7,15 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Filters
-from memory_kb.regex import regex
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
 if TYPE_CHECKING:
-    from memory_kb.context.briefs import Claims
+    from memory_kb.context.entry_lines import Claims
     from memory_kb.context.framing import Given
     from memory_kb.context.rare_words import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
@@ -32,7 +32,7 @@ _LEAST_SAID = 4
 _LETTERS = 4
 #: What a section this near in meaning says counts twice; so many are looked at.
 _NEAR, _MOST_NEAR = 0.6, 60
-_WORD = regex(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 
 
 def find_task(prompt: str) -> str:
@@ -86,7 +86,7 @@ def content_words(text: str) -> list[str]:
     return [word for word in words if word not in common]
 
 
-def look_up(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> Recall:
+def look_up_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> Recall:
     """Look up what a prompt is about in an index, by its words and, where there are vectors, in meaning."""
     from memory_kb.context.rare_words import Recall
 
@@ -127,7 +127,7 @@ def explain_silence(
 
 def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
-    from memory_kb.context.briefs import EntryLines, write_brief
+    from memory_kb.context.entry_lines import EntryLines, write_brief
     from memory_kb.context.framing import frame
 
     passages: dict[str, str] = {}
@@ -160,7 +160,7 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
 
 def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: Claims) -> Given:
     """Write the entries that name a file and were not shown yet, the most used first."""
-    from memory_kb.context.briefs import EntryLines, order_by_use, write_brief
+    from memory_kb.context.entry_lines import EntryLines, order_by_use, write_brief
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
     lines = EntryLines(_FILE_TOKENS, claims)

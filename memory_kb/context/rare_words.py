@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, bare_word, may_be_given, rarity, says
+from memory_kb.context.relevance import Topic, bare_word, contains_stem, may_be_given, rarity
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_query
@@ -181,5 +181,5 @@ class Recall:
         worth = self._topic_of(section.key).worth
         return max(
             (text[one.start : one.end] for one in cut_passages(text)),
-            key=lambda piece: sum(worth[word] for word in worth if says(piece.casefold(), word)),
+            key=lambda piece: sum(worth[word] for word in worth if contains_stem(piece.casefold(), word)),
         )

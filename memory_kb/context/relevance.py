@@ -8,19 +8,19 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import Hit
-from memory_kb.regex import regex
 from memory_kb.text import has_cjk
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
-_WORD, _INSIDE = regex(r"\w+"), regex(r"\w")
+_WORD, _INSIDE = lazy_regex(r"\w+"), lazy_regex(r"\w")
 #: The usual endings of English words, as an expression.
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
-_SUFFIX = regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
+_SUFFIX = lazy_regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 
 
 class Topic(NamedTuple):
@@ -79,7 +79,7 @@ def strip_endings(word: str) -> str:
 def weigh_shared(topic: Topic, memory: Memory) -> float:
     """Return what the words of a task that an entry says, too, are worth."""
     text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return sum(worth for word, worth in topic.worth.items() if says(text, word))
+    return sum(worth for word, worth in topic.worth.items() if contains_stem(text, word))
 
 
 def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
@@ -87,13 +87,13 @@ def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
     return worth >= topic.needed or (hit.parts.vector is not None and hit.parts.vector >= _NEAR)
 
 
-def says(text: str, word: str) -> bool:
+def contains_stem(text: str, word: str) -> bool:
     """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words.
 
     With a star at its end, `word` is the beginning of one.
 
     Example:
-        >>> says("all deployments", "deploy"), says("redeploy", "deploy"), says("die häuser", "häus*")
+        >>> contains_stem("all deployments", "deploy"), contains_stem("redeploy", "deploy"), contains_stem("die häuser", "häus*")
         (True, False, True)
     """
     if has_cjk(word):  # scripts without spaces have no ends of words

@@ -9,8 +9,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.briefs import Claims, EntryLines, write_brief
+from memory_kb.context.entry_lines import Claims, EntryLines, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
@@ -24,7 +25,6 @@ from memory_kb.learning.playbook import (
 from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
-from memory_kb.regex import regex
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id, shorten
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
-_HEADING = regex(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
+_HEADING = lazy_regex(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
 #: An item of a list that ends without a stop.
-_ITEM = regex(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
+_ITEM = lazy_regex(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
 
 
 def rule_details(memory: Memory) -> str:
@@ -65,7 +65,7 @@ _LONG_INSTITUTIONAL = 2_000
 _SUMMARY = 120
 _MAX_EPISODE = 1_200
 _MOST_FILES = 5
-_ACTION_LOG = regex(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_ACTION_LOG = lazy_regex(r"^## Action log\s*?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HISTORY = (
     "## Historical Learnings (from previous sessions)\n\n"
     "Background that may be out of date: check it against the code before you rely on it."

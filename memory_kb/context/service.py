@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.context.briefs import Claims
+from memory_kb.context.entry_lines import Claims
 from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import UsageError

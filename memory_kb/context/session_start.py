@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.context.briefs import Claims, EntryLines, order_by_use, write_brief
+from memory_kb.context.entry_lines import Claims, EntryLines, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional

@@ -27,7 +27,7 @@ from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
-from memory_kb.learning.compaction import archive_path, by_rank, merge
+from memory_kb.learning.compaction import archive_path, by_rank, merge_entries
 from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
@@ -306,7 +306,7 @@ class EditorActions:
             body = find_entry(text, one.path, one.id).body
             return text[body.start : body.end]
 
-        return merge(primary, others, archive, body_of, "A person merged them.")
+        return merge_entries(primary, others, archive, body_of, "A person merged them.")
 
     def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
         """Return an entry as it is in a draft, else in the index."""

@@ -13,13 +13,13 @@ from memory_kb.index.editor_catalog import (
     EMPTY,
     Catalog,
     FoundHeading,
-    find_headings,
+    find_note_headings,
     make_catalog,
     make_part,
     read_unsaved,
 )
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
-from memory_kb.learning.citations import assess, complain, find_claim
+from memory_kb.learning.citations import assess, citation_problems, find_claim
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.document import find_line, parse_document
@@ -81,7 +81,7 @@ class Examination:
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
         """Return headings of saved notes that hold all of some words, the shortest first, without titles of entries."""
-        return self._index.read(lambda index: find_headings(index, words, limit))
+        return self._index.read(lambda index: find_note_headings(index, words, limit))
 
     def examine(self, path: str, text: str) -> tuple[Remark, ...]:
         """Return what is to be fixed in a note that may not be saved yet, each at its place.
@@ -214,7 +214,7 @@ class _DraftCheck:
             yield Remark(head, "budget", "warning", message)
         if not memory.metadata.keys().isdisjoint(("cites", "valid_until")):
             verdict = assess(memory, project_files(self._vault, 5.0), self._vault.today())
-            for message in complain(memory, verdict):
+            for message in citation_problems(memory, verdict):
                 place = line_span(self._text, find_claim(self._text, entry, message))
                 yield Remark(place, "claim", "warning", message)
 

@@ -22,7 +22,7 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 
 
 #: The lines added, with their numbers, and removed, by file.
-Files = dict[str, tuple[list[tuple[int, str]], list[str]]]
+ChangedLines = dict[str, tuple[list[tuple[int, str]], list[str]]]
 
 
 class Breach(NamedTuple):
@@ -60,7 +60,7 @@ class _Commit(NamedTuple):
     name: str
     seconds: int
     subject: str
-    files: Files
+    files: ChangedLines
 
 
 def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtest:
@@ -85,12 +85,14 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     return Backtest(guard.rule, count, tuple(reversed(found)))
 
 
-def find_breaches(repository: Repository, guard: Guard, change: Files, head: str, project: str = "") -> list[Breach]:
+def find_breaches(
+    repository: Repository, guard: Guard, change: ChangedLines, head: str, project: str = ""
+) -> list[Breach]:
     """Return where a change that ends at a revision breaks a rule, the first such line of each file."""
     return list(_breaches(repository, guard, project, _Commit(head, 0, "", change)))
 
 
-def read_change(repository: Repository, base: str, head: str) -> Files:
+def read_change(repository: Repository, base: str, head: str) -> ChangedLines:
     """Return the lines that a change adds, with their numbers, and removes, by file."""
     return _read_diff(repository.git(*_NAMES, "diff", *_DIFF, base, head).decode("utf-8", "replace"))
 
@@ -138,14 +140,14 @@ def _walk(repository: Repository) -> Iterator[_Commit]:
         yield _Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
 
 
-def _read_diff(diff: str) -> Files:
+def _read_diff(diff: str) -> ChangedLines:
     r"""Return the lines added, with their numbers, and removed, by file.
 
     Example:
         >>> _read_diff("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
         {'x': ([(1, 'new')], ['old'])}
     """
-    files: Files = {}
+    files: ChangedLines = {}
     path, number, is_head = "", 0, True
     for line in diff.split("\n"):
         if line.startswith("diff --git "):

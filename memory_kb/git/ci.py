@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
-from memory_kb.git.backtest import Files, find_breaches, find_covered, read_change
+from memory_kb.git.backtest import ChangedLines, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
-from memory_kb.git.evaluation import File, QuestionResult, Row, grep, measure, propose_queries, summarize
+from memory_kb.git.metrics import (
+    GrepFile,
+    MethodScore,
+    QuestionResult,
+    average_results,
+    grep,
+    measure_question,
+    propose_queries,
+)
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
@@ -48,7 +56,7 @@ class EvalReport:
     """How well a vault answers its saved queries."""
 
     path: str
-    rows: tuple[Row, ...]
+    rows: tuple[MethodScore, ...]
     outcomes: tuple[QuestionResult, ...]
     problems: tuple[Problem, ...] = ()
     degraded: tuple[str, ...] = ()
@@ -92,10 +100,10 @@ class Evaluation:
                 if used == "text":
                     break
         files = self._index.read(self._files)
-        rows = [summarize("memory-kb", modes["auto"])]
+        rows = [average_results("memory-kb", modes["auto"])]
         if modes["text"] and len(modes["text"]) == len(modes["auto"]):
-            rows.append(summarize("memory-kb, words alone", modes["text"]))
-        rows.append(summarize("grep", [grep(one, files) for one in queries.queries]))
+            rows.append(average_results("memory-kb, words alone", modes["text"]))
+        rows.append(average_results("grep", [grep(one, files) for one in queries.queries]))
         problems = tuple(self._index.read(lambda index: check_queries(self._vault, index)))
         return EvalReport(self._queries_path, tuple(rows), tuple(modes["auto"]), problems, tuple(degraded))
 
@@ -153,7 +161,7 @@ class Evaluation:
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
     def _find_broken(
-        self, repository: Repository, head: str, changed: Files, *, staged: bool
+        self, repository: Repository, head: str, changed: ChangedLines, *, staged: bool
     ) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
         project = repository.prefix(self._vault.folder)
@@ -189,15 +197,15 @@ class Evaluation:
     def _ask_query(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
         result = self._index.use(lambda index: self._searching.search_vault(index, request, sync=True, progress=None))
-        return measure(query, result.hits), result.mode, result.degraded
+        return measure_question(query, result.hits), result.mode, result.degraded
 
-    def _files(self, index: SqliteIndex) -> Sequence[File]:
+    def _files(self, index: SqliteIndex) -> Sequence[GrepFile]:
         """Return the notes as grep sees them."""
         ids: dict[str, list[str]] = {}
         for entry in index.entries(EVERYTHING):
             ids.setdefault(entry.path, []).append(entry.id)
         notes = filter(None, (find_note(self._vault, path) for path in ids))
-        return [File(note.path, note.data.decode("utf-8", "replace"), tuple(ids[note.path])) for note in notes]
+        return [GrepFile(note.path, note.data.decode("utf-8", "replace"), tuple(ids[note.path])) for note in notes]
 
     def observe(
         self,

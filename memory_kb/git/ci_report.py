@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memory_kb.git.comparison import CiReport, ContextChange, QueryChange
-from memory_kb.git.evaluation import CUTS, QuestionResult
+from memory_kb.git.metrics import CUTS, QuestionResult
 from memory_kb.text import first_lines, on_one_line, shorten
 
 #: What code hosts take for one comment, with room to spare; characters.
@@ -31,11 +31,11 @@ def as_markdown(report: CiReport) -> str:
     return text if len(text) <= MOST else first_lines(text, MOST - 3) + "\n…\n"
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text on one line that Markdown shows as it is; it mentions nobody.
 
     Example:
-        >>> escape("a | *b* <i> @team\\n# c")
+        >>> escape_markdown("a | *b* <i> @team\\n# c")
         'a \\\\| \\\\*b\\\\* &lt;i&gt; &#64;team \\\\# c'
     """
     return "".join(_ENTITIES.get(sign, sign) for sign in _SIGNS.sub(r"\\\1", shorten(on_one_line(text), _LONG)))
@@ -46,17 +46,19 @@ def _lines(report: CiReport) -> Iterator[str]:
     verdict = "nothing to fix" if report.is_sound else f"{len(report.findings)} to fix"
     yield f"## {'✅' if report.is_sound else '❌'} Memories: {verdict}"
     yield ""
-    yield f"{escape(report.base.name)} (`{report.base.revision[:12]}`) → {escape(report.head.name)} (`{report.head.revision[:12]}`)"
-    yield from _list("To fix", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.findings])
+    yield f"{escape_markdown(report.base.name)} (`{report.base.revision[:12]}`) → {escape_markdown(report.head.name)} (`{report.head.revision[:12]}`)"
+    yield from _list(
+        "To fix", [f"`{_code(one.path)}:{one.line}` {escape_markdown(one.message)}" for one in report.findings]
+    )
     yield from _recall(report)
     yield from _queries(report.queries, titles)
     yield from _contexts(report.contexts, titles)
-    yield from _list("No longer asked", [escape(question) for question in report.unasked])
+    yield from _list("No longer asked", [escape_markdown(question) for question in report.unasked])
     yield from _list(
         "Was there before, and fails nothing",
-        [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.known],
+        [f"`{_code(one.path)}:{one.line}` {escape_markdown(one.message)}" for one in report.known],
     )
-    yield from _list("Notes", [escape(notice) for notice in report.notices])
+    yield from _list("Notes", [escape_markdown(notice) for notice in report.notices])
 
 
 def _code(text: str) -> str:
@@ -98,9 +100,9 @@ def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Itera
         yield "|---|---|---:|---:|---|"
     for change in shown[:_MOST_LISTED]:
         first = change.after.top[0] if change.after.top else None
-        name = escape(titles.get(first, first)) if first else "nothing"
+        name = escape_markdown(titles.get(first, first)) if first else "nothing"
         ranks = f"{_rank(change.before)} | {_rank(change.after)}"
-        yield f"| {escape(change.after.query.question)} | {_MARKS[change.verdict]} | {ranks} | {name} |"
+        yield f"| {escape_markdown(change.after.query.question)} | {_MARKS[change.verdict]} | {ranks} | {name} |"
     left = len(shown[_MOST_LISTED:])
     yield ""
     yield f"{len(changes) - len(shown)} answer as before{f', {left} more are not listed' if left else ''}."
@@ -116,9 +118,10 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str]) -> It
     shown = [change for change in changes if not change.is_same]
     yield from _head("What agents are given")
     for change in shown[:_MOST_LISTED]:
-        yield f"- **{escape(change.task)}**: {change.before.tokens:,} → {change.after.tokens:,} tokens"
+        yield f"- **{escape_markdown(change.task)}**: {change.before.tokens:,} → {change.after.tokens:,} tokens"
         for sign, ids in (("+", change.added), ("−", change.removed)):
             yield from (
-                f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED]
+                f"  - {sign} {escape_markdown(titles.get(one, one))} (`{_code(one)[:60]}`)"
+                for one in ids[:_MOST_LISTED]
             )
     yield f"- {len(changes) - len(shown)} are as before."

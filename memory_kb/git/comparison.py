@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory_kb.context.sections import Context
-from memory_kb.git.evaluation import QuestionResult, Row, summarize
+from memory_kb.git.metrics import MethodScore, QuestionResult, average_results
 from memory_kb.model import Problem
 from memory_kb.store.saved_queries import Queries
 
@@ -88,7 +88,7 @@ class CiReport:
 
     base: RevisionView
     head: RevisionView
-    rows: tuple[Row, Row]
+    rows: tuple[MethodScore, MethodScore]
     queries: tuple[QueryChange, ...] = ()
     contexts: tuple[ContextChange, ...] = ()
     findings: tuple[Problem, ...] = ()
@@ -121,7 +121,7 @@ def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiRe
     return CiReport(
         base,
         head,
-        (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
+        (average_results(base.name, base.outcomes), average_results(head.name, head.outcomes)),
         tuple(queries),
         contexts,
         tuple(dict.fromkeys((*unread, *lost, *new))),

@@ -47,7 +47,7 @@ def _merge_or_plain(three: Sequence[str], path: str, texts: GitTexts) -> TextMer
         return texts.merge(*three)._replace(notices=(f"merged as plain text ({type(exc).__name__}: {exc})",))
 
 
-def answer(arguments: Sequence[str]) -> int:
+def run_merge_driver(arguments: Sequence[str]) -> int:
     """Merge the files that git names; return what it expects."""
     words = list(arguments)
     if len(words) not in (4, 5) or not all(word.isdecimal() for word in words[4:]):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memory_kb.errors import GitFailed, InvalidSettings
 from memory_kb.git.repository import Blob, Repository
-from memory_kb.plainfiles import make_folder
+from memory_kb.regular_files import make_folder
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.saved_queries import QUERIES
 from memory_kb.vault import TOP_NOTES, Vault

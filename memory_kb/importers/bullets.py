@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_words, read_note, tag_of
+from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_letters, read_source_note, tag_of
 from memory_kb.injected import strip
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.lists_and_fences import find_items, find_sections
 from memory_kb.markdown.scanner import Heading, find_headings
 from memory_kb.model import Span
-from memory_kb.store.agent_memory import KINDS_OF_TYPES
+from memory_kb.store.agent_memory_files import KINDS_OF_TYPES
 from memory_kb.text import as_text, parse_date, shorten
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
@@ -89,7 +89,7 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
         'a paragraph, not a rule in a list'
     """
     # Frontmatter that cannot be read is no text either.
-    text, globs = _FRONT.sub(_blank, file.text), _globs(read_note(file))
+    text, globs = _FRONT.sub(_blank, file.text), _globs(read_source_note(file))
     for block in _OURS.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         yield NotePiece("block", file.path, line, why="memory-kb keeps this block itself")
@@ -103,7 +103,7 @@ def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
         return NotePiece("paragraph", path, item.line, why="a paragraph, not a rule in a list")
     if len(item.text) > _MOST:
         return NotePiece("bullet", path, item.line, why=f"longer than {_MOST:,} characters")
-    if not has_words(item.text):
+    if not has_letters(item.text):
         return NotePiece("bullet", path, item.line, why="it has no words")
     heading = item.headings[-1] if item.headings else ""
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
@@ -149,7 +149,7 @@ def is_topic(text: str) -> bool:
         >>> is_topic("---\\nname: Tabs\\ntype: feedback\\n---\\nUse tabs.\\n"), is_topic("---\\ntype: note\\n---\\n")
         (True, False)
     """
-    return text.startswith("---") and _topic_kind(read_note(TextFile("", text)).meta) is not None
+    return text.startswith("---") and _topic_kind(read_source_note(TextFile("", text)).meta) is not None
 
 
 def _topic_kind(meta: Mapping[str, Any]) -> str | None:
@@ -158,9 +158,9 @@ def _topic_kind(meta: Mapping[str, Any]) -> str | None:
 
 
 def _read_topic(file: TextFile) -> NotePiece:
-    note = read_note(file)
+    note = read_source_note(file)
     said = strip(note.body).strip()
-    if not has_words(said):
+    if not has_letters(said):
         return NotePiece("memory", file.path, note.line, why="it has no words")
     fields = came_from(f"agent's memory: {file.path}")
     kind, title = _topic_kind(note.meta) or "fact", as_text(note.meta.get("name"))
@@ -170,14 +170,14 @@ def _read_topic(file: TextFile) -> NotePiece:
 
 def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
     """Yield an episode for each part of a day's file, as its headings of the first two levels divide it."""
-    note = read_note(file)
+    note = read_source_note(file)
     sections = find_sections(note.body)
     parts = [("", Span(0, sections[0].span.start if sections else len(note.body)), note.line)]
     parts += [(one.heading, one.content, note.line + note.body.count("\n", 0, one.span.start)) for one in sections]
     for title, place, line in parts:
         text = note.body[place.start : place.end]
         said = _COMMENT.sub("", strip(text)).strip()
-        if not has_words(said):
+        if not has_letters(said):
             if text.strip():
                 yield NotePiece("section", file.path, line, why="it has no words of its own")
             continue

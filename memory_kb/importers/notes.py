@@ -69,7 +69,7 @@ def tag_of(text: str) -> str:
     return slugify(text, 40)
 
 
-def has_words(text: str) -> bool:
+def has_letters(text: str) -> bool:
     """Return whether a text holds a letter or a digit."""
     return any(sign.isalnum() for sign in text)
 
@@ -89,11 +89,11 @@ class SourceNote(NamedTuple):
         return next((found for name in names if (found := read_words(self.meta.get(name)))), ())
 
 
-def read_note(file: TextFile) -> SourceNote:
+def read_source_note(file: TextFile) -> SourceNote:
     """Return a file as a note; it is called by its title, else by its file's name.
 
     Example:
-        >>> note = read_note(TextFile("a/Tea.md", "---\\ntitle: Teas\\n---\\nGreen.\\n"))
+        >>> note = read_source_note(TextFile("a/Tea.md", "---\\ntitle: Teas\\n---\\nGreen.\\n"))
         >>> note.title, note.stem, note.body, note.line
         ('Teas', 'Tea', 'Green.\\n', 4)
     """
@@ -146,7 +146,7 @@ def read_obsidian(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece
         >>> piece.draft.title, piece.draft.tags, list(piece.draft.fields)
         ('Tea', ('drinks', 'hot/green'), ['imported_from', 'aliases', 'links'])
     """
-    notes = [read_note(file) for file in files]
+    notes = [read_source_note(file) for file in files]
     ids = {note.path: id_of(f"import/obsidian/{note.path}{at}") for note in notes}
     names = _ids_by_name(notes, ids, "aliases", "alias")
     for note in notes:
@@ -275,7 +275,7 @@ def read_basic_memory(files: Sequence[TextFile], at: str = "") -> Iterator[NoteP
     An observation is an entry of its own: it begins with the title of its note and links to it.
     `at` is what their keys will end with, for links between them.
     """
-    notes = [read_note(file) for file in files]
+    notes = [read_source_note(file) for file in files]
     keys = {note.path: f"import/basic-memory/{(*note.words('permalink'), note.path)[0]}" for note in notes}
     ids = {path: id_of(f"{key}{at}") for path, key in keys.items()}
     names = _ids_by_name(notes, ids, "permalink")

@@ -15,7 +15,7 @@ from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
-from memory_kb.learning.capture import read_messages, read_statements
+from memory_kb.learning.capture import read_statements, read_user_messages
 from memory_kb.learning.ingest import Learning
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
@@ -224,7 +224,7 @@ def _read_conversation(
     talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped
 ) -> Iterator[tuple[NotePiece, Learning]]:
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
-    for message in read_messages(numbered):
+    for message in read_user_messages(numbered):
         event = message.event
         if not message.statements:
             skipped.add("message", message.refusal or "states nothing", talk.session, event.seq)

@@ -12,7 +12,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import conversations
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 

@@ -40,7 +40,7 @@ SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LEAST_ROOM = 65_536
 
 
-def connect(place: Path | str, wait: float = 0.0) -> sqlite3.Connection:
+def connect_sqlite(place: Path | str, wait: float = 0.0) -> sqlite3.Connection:
     """Return a connection in autocommit mode with our settings, to a path or a URI.
 
     Nothing is checked yet. A statement waits up to `wait` seconds for another process, `BUSY_SECONDS` with 0.
@@ -103,7 +103,7 @@ def open_database(
     An index without `mark` was made on another machine and is not used. `fill` is called with a new index.
     """
     if path == MEMORY:
-        connection = connect(path)
+        connection = connect_sqlite(path)
         create(connection, tokenizer)
         return connection, ()
     current = _open_current(path, wait, mark)
@@ -129,7 +129,7 @@ def _open_current(path: Path, wait: float, mark: str | None) -> sqlite3.Connecti
 
 
 def _open_if_current(place: Path | str, wait: float, mark: str | None) -> sqlite3.Connection | None:
-    connection = connect(place, wait)
+    connection = connect_sqlite(place, wait)
     with _closing_on_error(connection):
         if read_version(connection) == _OURS and mark in (None, _read_mark(connection)):
             return connection
@@ -149,7 +149,7 @@ def _remake(
     if ending := _find_foreign(path, mark):
         why = "was not a usable index" if ending == ".broken" else "was not made by this machine"
         notices.append(f"{path.name} {why}; it is kept as {_set_aside(path, ending)} and rebuilt")
-    connection = connect(path, wait)
+    connection = connect_sqlite(path, wait)
     with _closing_on_error(connection):
         application, version = read_version(connection)
         if (application, version) != _OURS:
@@ -174,7 +174,7 @@ def _find_foreign(path: Path, mark: str | None) -> str:
     """Return the ending for setting aside a file that is no index of ours; empty if the file can be used."""
     if not path.exists():
         return ""
-    with contextlib.closing(connect(path)) as connection:
+    with contextlib.closing(connect_sqlite(path)) as connection:
         application, version = read_version(connection)
         objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if (application, version) != _OURS:

@@ -27,8 +27,8 @@ from memory_kb.index.lint_cache import (
 )
 from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.survey import find_hidden, survey
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
+from memory_kb.index.unindexed import compare_with_disk, find_hidden_changes
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
@@ -291,12 +291,12 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
     name = index.path.name
     for message in index.check():
         yield Problem(name, 1, message)
-    changes = survey(vault, index)
+    changes = compare_with_disk(vault, index)
     for word, paths in (("is not indexed yet", changes.added), ("changed since it was indexed", changes.changed)):
         yield from (Problem(path, 1, word) for path in paths)
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
-    find = _find_differing if is_thorough else find_hidden
+    find = _find_differing if is_thorough else find_hidden_changes
     for path in find(vault, index, outdated):
         yield Problem(path, 1, "is indexed differently from what it says")
 

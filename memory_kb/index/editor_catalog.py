@@ -246,7 +246,7 @@ class FoundHeading(NamedTuple):
     line: int
 
 
-def find_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHeading, ...]:
+def find_note_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHeading, ...]:
     """Return headings that hold all of some words, the shortest first; those that only repeat a title are left out."""
     wanted = words.casefold().split()
     if not wanted:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress, VectorQuery
-from memory_kb.private import cut_private
+from memory_kb.private_text import cut_private
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock

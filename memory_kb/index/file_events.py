@@ -14,7 +14,7 @@ from typing import cast
 from watchdog import events, observers
 
 from memory_kb.index.vault_index import QUESTIONS
-from memory_kb.plainfiles import MACHINE
+from memory_kb.regular_files import MACHINE
 from memory_kb.vault import Vault
 
 #: Seconds that threads are given to end.

@@ -74,7 +74,7 @@ class Indexing:
         """
         if not self._index.may_embed:
             return None
-        from memory_kb.index.survey import pending_passages
+        from memory_kb.index.unindexed import pending_passages
 
         return self._index.use(
             lambda index: self._index.vector_search.estimate(index, pending_passages(self._vault, index))

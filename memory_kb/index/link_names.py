@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
-from memory_kb.regex import regex
 from memory_kb.text import read_words
 
 #: The day that a heading may begin with.
-DAY_PREFIX = regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
+DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.index.database import connect, transaction
+from memory_kb.index.database import connect_sqlite, transaction
 from memory_kb.index.entry_texts import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.model import Problem
-from memory_kb.plainfiles import make_folder, open_plain
+from memory_kb.regular_files import make_folder, open_regular
 
 #: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
@@ -108,7 +108,7 @@ class VaultFindings(NamedTuple):
     edges: Collection[Edge]
 
 
-def examine(texts: Iterable[EntryText]) -> FileFindings:
+def examine_texts(texts: Iterable[EntryText]) -> FileFindings:
     """Return the findings in one file from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
@@ -258,7 +258,7 @@ def _end_with_parent() -> None:
 
 
 def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[FileFindings]:
-    return [examine(texts) for texts in batch]
+    return [examine_texts(texts) for texts in batch]
 
 
 def _unpack(facts: str) -> FileFindings:
@@ -269,8 +269,8 @@ def _unpack(facts: str) -> FileFindings:
 def _open(file: Path | None) -> sqlite3.Connection:
     if file:
         make_folder(file.parent)
-        os.close(open_plain(file, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect(file or Path(":memory:"))
+        os.close(open_regular(file, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = connect_sqlite(file or Path(":memory:"))
     if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
         connection.executescript(
             f"DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS whole; {_SCHEMA} PRAGMA user_version = {_VERSION};"

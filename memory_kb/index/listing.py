@@ -29,10 +29,10 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.rows import decode_note
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.survey import find_hidden, survey
+from memory_kb.index.unindexed import compare_with_disk, find_hidden_changes
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
-from memory_kb.regex import regex
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.store.files import read_note_text
 from memory_kb.text import CHARS_PER_TOKEN, printable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 #: Holds for chunks that may have a link to a note.
 _HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
-_PLACE = regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
+_PLACE = lazy_regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 
 
 def view(entry: StoredEntry, text: str | None = None) -> EntryView:
@@ -119,7 +119,7 @@ def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
     file = vault.resolve(path)
     if not os.path.lexists(file) or file.is_dir():
         return None
-    said = (str(problem) for problem in survey(vault, index).problems if problem.path == path)
+    said = (str(problem) for problem in compare_with_disk(vault, index).problems if problem.path == path)
     read = "files whose name ends in .md are read, outside of hidden folders and of what the setting ignore names"
     return next(said, f"{path} is no note of this vault: {read}")
 
@@ -237,8 +237,8 @@ class Listing:
         return replace(found, team=self._index.team.describe()) if self._vault.settings.index.url else found
 
     def _compare(self, index: SqliteIndex, *, check: bool) -> Status:
-        changes = survey(self._vault, index)
-        hidden = find_hidden(self._vault, index, {*changes.added, *changes.changed}) if check else ()
+        changes = compare_with_disk(self._vault, index)
+        hidden = find_hidden_changes(self._vault, index, {*changes.added, *changes.changed}) if check else ()
         indexed_at = index.read_meta("indexed_at")
         return Status(
             vault=str(self._vault.folder),

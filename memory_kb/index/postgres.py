@@ -12,7 +12,7 @@ from memory_kb.globs import fits_any
 from memory_kb.index.filters import SqlDialect, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable, in_order
 from memory_kb.index.postgres_schema import VaultRow
-from memory_kb.index.postgres_vectors import VectorTables, compare
+from memory_kb.index.postgres_vectors import VectorTables, compare_vectors
 from memory_kb.index.postgres_words import IN_VAULTS, Bm25, PostingsQuery, Words, find_rarity, parse
 from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
@@ -149,7 +149,7 @@ class PostgresIndex(Index):
         self, asked: tuple[VectorSpace, Vectors], filters: Filters
     ) -> tuple[VectorTable | None, tuple[str, ...]]:
         """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
-        return compare(self._connection, self._vaults, asked, where(filters, self.sql), self._tables)
+        return compare_vectors(self._connection, self._vaults, asked, where(filters, self.sql), self._tables)
 
     def frequency(self, expression: str) -> int:
         return self._count(self._parse(expression))

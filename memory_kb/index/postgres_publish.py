@@ -73,7 +73,7 @@ def publish(
         # Only where the role may: without it the server plans badly until its own ANALYZE, a minute later.
         connection.execute("ANALYZE files, chunks, postings, vectors")
     if sent:
-        postgres_vectors.index_nearest(connection)
+        postgres_vectors.create_nearest_indexes(connection)
     return reason
 
 

@@ -160,7 +160,7 @@ def list_vaults(connection: Connection) -> list[VaultRow]:
     return list(map(VaultRow._make, connection.execute(query.encode())))
 
 
-def connect(url: str) -> Connection:
+def connect_postgres(url: str) -> Connection:
     """Open a team's index, with its tables; whoever is first makes them.
 
     Raises:

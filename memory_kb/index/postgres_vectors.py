@@ -51,7 +51,7 @@ def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
     return (held.space, held.rows) if held and held.rows else None
 
 
-def index_nearest(connection: Connection) -> None:
+def create_nearest_indexes(connection: Connection) -> None:
     """Create the HNSW index for every dimension with too many vectors to read, if the role may."""
     import psycopg
 
@@ -84,7 +84,7 @@ def describe_search(connection: Connection) -> str:
     return f"exact, on this machine; above {MOST_READ:,} bytes of vectors the owner's next `memory-kb index` makes HNSW's index"
 
 
-def compare(
+def compare_vectors(
     connection: Connection, vaults: Sequence[VaultRow], asked: tuple[VectorSpace, Vectors], passing: tuple[str, Mapping[str, object]],
     tables: VectorTables,
 ) -> tuple[VectorTable | None, tuple[str, ...]]:  # fmt: skip

@@ -14,16 +14,16 @@ from memory_kb.markdown.document import display_title, first_heading, parse_docu
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
-from memory_kb.private import mask_private
+from memory_kb.private_text import mask_private
 from memory_kb.text import (
     UTF_16_MARKS,
     cjk_terms,
     counted,
     decode_text,
+    format_size,
     has_cjk,
     printable,
     read_words,
-    sized,
     symbol_terms,
 )
 
@@ -160,7 +160,7 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
     text, problems = decode_note(raw.data)
     if raw.is_cut:
         problems = (
-            (1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"),
+            (1, f"is {format_size(raw.stat.size)}, {IS_CUT}; only its first {format_size(len(raw.data))} are indexed"),
             *problems,
         )
     document = parse_document(text, raw.stat.path, default_status)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from memory_kb.errors import VaultBusy
 from memory_kb.index.database import (
     BUSY_SECONDS,
-    connect,
+    connect_sqlite,
     create_tables,
     identify_file,
     is_damage,
@@ -24,7 +24,7 @@ from memory_kb.index.database import (
 from memory_kb.index.event_search import EventFinder
 from memory_kb.injected import strip
 from memory_kb.model import to_int64
-from memory_kb.plainfiles import open_plain, read_plain
+from memory_kb.regular_files import open_for_reading, open_regular
 from memory_kb.reports import SessionHit
 from memory_kb.seal import Seal
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
@@ -93,8 +93,8 @@ def open_sessions(path: Path, mark: str = "") -> sqlite3.Connection:
     """Open the index of the sessions, making it where there is none of this version that bears this mark."""
     if not path.exists():
         # What is said in sessions is nobody else's business.
-        os.close(open_plain(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect(path)
+        os.close(open_regular(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = connect_sqlite(path)
     try:
         if not _is_current(connection, mark):
             with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
@@ -257,7 +257,7 @@ class SessionIndex:
                 if is_damage(exc):
                     raise
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
-                self._opened = connect(Path(":memory:"))
+                self._opened = connect_sqlite(Path(":memory:"))
                 _create(self._opened)
         return self._opened
 
@@ -366,7 +366,7 @@ def _sample(path: Path, offset: int) -> bytes:
     """Return a fingerprint of what was read: its beginning and its end."""
     import hashlib
 
-    with read_plain(path) as file:
+    with open_for_reading(path) as file:
         head = file.read(min(offset, _SAMPLE))
         file.seek(max(0, offset - _SAMPLE))
         tail = file.read(min(offset, _SAMPLE))

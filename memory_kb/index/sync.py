@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 _NOWHERE = FileStat("", "", 0, 0, 0)
 
 
-def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
+def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
     """Merge two streams sorted by path and yield where they differ.
 
     Neither is held in memory. A file whose size, time and inode agree is the same, unless it was
@@ -87,7 +87,7 @@ def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
     return mtime_ns >= window.start_ns - _TICK or mtime_ns % 1_000_000_000 == 0
 
 
-def differences(
+def compare_files(
     vault: Vault, index: SqliteIndex, problems: list[Problem], regions: Regions = None
 ) -> Iterator[Difference]:
     """Compare the vault's files with the index, all of them or those of some regions.
@@ -99,14 +99,14 @@ def differences(
     if regions is not None:
         for region in regions:
             files = walk_region(vault, region, vault.settings.ignore, problems)
-            yield from compare(files, index.known_in(region), window)
+            yield from find_differences(files, index.known_in(region), window)
         return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
         known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from compare(walk_root(vault, root, vault.settings.ignore, problems), known, window)
+        yield from find_differences(walk_root(vault, root, vault.settings.ignore, problems), known, window)
     if not is_home_apart:
-        yield from compare((), index.known_files(is_global=True), window)
+        yield from find_differences((), index.known_files(is_global=True), window)
 
 
 def identify_vault(vault: Vault) -> tuple[int, int]:
@@ -129,7 +129,7 @@ def has_changed_files(
     A few doubtful files are read and compared by content. Many count as a difference: the sync that follows records
     them as read, so that they need not be read again.
     """
-    found = differences(vault, index, [] if problems is None else problems, regions)
+    found = compare_files(vault, index, [] if problems is None else problems, regions)
     return any(
         not one.is_doubtful or number == _FEW_DOUBTS or not has_same_bytes(vault, one)
         for number, one in enumerate(found)
@@ -158,7 +158,7 @@ def real_differences(
     vault: Vault, index: SqliteIndex, problems: list[Problem], regions: Regions = None
 ) -> Iterator[Difference]:
     """Yield the files whose content differs; a file with another time but the same hash is left out."""
-    found = differences(vault, index, problems, regions)
+    found = compare_files(vault, index, problems, regions)
     return (one for one in found if not has_same_bytes(vault, one))
 
 
@@ -194,9 +194,9 @@ class SyncRun:
             self._total = len(files)
             self._write((Difference(file, None) for file in files), rebuild=True)
         elif self._index.generation == 0 or self._index.is_partial:
-            self._write_first(list(differences(self._vault, self._index, self._problems)))
+            self._write_first(list(compare_files(self._vault, self._index, self._problems)))
         else:
-            self._write(differences(self._vault, self._index, self._problems, self._regions), rebuild=False)
+            self._write(compare_files(self._vault, self._index, self._problems, self._regions), rebuild=False)
         counts = (self._added, self._changed, self._removed)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = tuple(sorted({*self._problems, *self._index.problems()}))

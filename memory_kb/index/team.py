@@ -77,7 +77,7 @@ class Team:
             import psycopg
         except ImportError as exc:
             raise InvalidSettings("index.url needs PostgreSQL's driver", "pip install 'memory-kb[postgres]'") from exc
-        from memory_kb.index.postgres_schema import connect
+        from memory_kb.index.postgres_schema import connect_postgres
 
         try:
             with self._lock:
@@ -85,7 +85,7 @@ class Team:
                     with suppress(psycopg.OperationalError):
                         self._connection.execute("SELECT 1")
                 if self._connection is None or self._connection.closed:
-                    self._connection = connect(self._settings.url)
+                    self._connection = connect_postgres(self._settings.url)
                 yield self._connection
         except psycopg.Error as exc:
             is_gone = isinstance(exc, psycopg.OperationalError)

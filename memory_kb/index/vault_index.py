@@ -26,7 +26,7 @@ from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, has_changed_files
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
-from memory_kb.plainfiles import append_plain
+from memory_kb.regular_files import open_for_appending
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
@@ -270,9 +270,9 @@ class VaultIndex:
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
         """Return how many files the index lacks, and why it could not be updated."""
-        from memory_kb.index.survey import survey
+        from memory_kb.index.unindexed import compare_with_disk
 
-        pending = survey(self._vault, index).pending
+        pending = compare_with_disk(self._vault, index).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
 
     @contextmanager
@@ -453,7 +453,7 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
     question = machine / QUESTIONS / f"{os.getpid()}-{get_ident()}-{time.monotonic_ns()}"
     end = time.monotonic() + seconds
     try:
-        append_plain(question).close()
+        open_for_appending(question).close()
     except OSError:
         return False
     while question.exists():

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from memory_kb.index.database import DATABASE, transaction
 from memory_kb.index.port import VectorTable
 from memory_kb.markdown.sections import cut_passages
-from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import VectorSpace
+from memory_kb.regular_files import open_regular
 from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def _new_name() -> str:
 
 
 def _write_at(file: Path, place: int, data: bytes) -> None:
-    descriptor = open_plain(file, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = open_regular(file, os.O_RDWR | os.O_CREAT, 0o666)
     with open(descriptor, "r+b") as stream:
         stream.truncate(place)
         stream.seek(place)

@@ -68,12 +68,12 @@ class CaptureReport:
         return tuple(one for one in self.messages if one.action != "passed")
 
 
-def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
+def read_user_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
     """Yield the messages of people in a session with their statements, except those that repeat the agent.
 
     Example:
         >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
-        >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
+        >>> [(message.event.role, message.statements[0].kind) for message in read_user_messages(events)]
         [('user', 'policy')]
     """
     answers: dict[str, str] = {}
@@ -165,7 +165,7 @@ class Captures:
         named = (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
         events = self._logged_events(session) if messages is None else named
         origin = check_id(session) if session and messages is not None else None
-        read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
+        read, is_proposing = tuple(read_user_messages(events)), self._vault.settings.learning.capture == "propose"
         learnings = read_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
         plan, run = self._memories.ingest("capture", learnings, dry_run=dry_run)
         return CaptureReport(tuple(_report_statements(read, plan.results)), len(read), run)

@@ -118,7 +118,7 @@ class CitedReport(NamedTuple):
     run: RunReport
 
 
-def record(reference: CodeReference, project: ProjectFiles) -> Citation:
+def hash_citation(reference: CodeReference, project: ProjectFiles) -> Citation:
     """Return a citation with the present hash of what it cites; raise InvalidReference if it has none."""
     if reference.commit:
         whole = project.git.find_commit(reference.commit)
@@ -228,7 +228,7 @@ def say_mark(state: ClaimState) -> str:
     return f"[may be stale: {stale[0]}{more}]"
 
 
-def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
+def citation_problems(memory: Memory, state: ClaimState) -> Iterator[str]:
     """Yield what a person should fix about an entry's claims."""
     until = memory.metadata.get("valid_until")
     if until is not None and memory.day("valid_until") is None:
@@ -288,7 +288,7 @@ def _record_again(item: Any, project: ProjectFiles) -> Any:
         citation = read_citation(item)
         found = check_citation(citation, project)
         reference = parse_reference(found.now) if found.verdict == "moved" else citation.reference
-        return _renewed(item, record(reference, project))
+        return _renewed(item, hash_citation(reference, project))
     except InvalidReference as exc:
         raise InvalidReference(f"{item_text(item)} cannot be recorded: {exc}") from exc
 
@@ -345,7 +345,7 @@ class Citations:
         citations, refused = list(named), list[str]()
         for reference in suggest_references(found.text) if from_text else ():
             try:
-                citations += [] if reference in known else [record(reference, project)]
+                citations += [] if reference in known else [hash_citation(reference, project)]
             except InvalidReference as exc:
                 refused.append(f"{reference.text}: {exc}")
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
@@ -403,7 +403,7 @@ class Citations:
         project, today = self._project(), self._vault.today()
         for memory in self._claiming("cites", "valid_until"):
             if memory.is_live:
-                for message in complain(memory, assess(memory, project, today)):
+                for message in citation_problems(memory, assess(memory, project, today)):
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
@@ -430,7 +430,7 @@ def find_claim(text: str, entry: Entry, message: str) -> int:
 
 def _record_named(text: str, project: ProjectFiles) -> Citation:
     try:
-        return record(parse_reference(text), project)
+        return hash_citation(parse_reference(text), project)
     except InvalidReference as exc:
         hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
         raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc

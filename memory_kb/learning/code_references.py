@@ -177,7 +177,8 @@ def read_citations(memory: Memory) -> tuple[Citation, ...]:
     """Return what an entry cites, each once; what cannot be used has a fault.
 
     Example:
-        >>> from memory_kb.model import Location, Memory
+        >>> from memory_kb.memory import Memory
+        >>> from memory_kb.model import Location
         >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b"]})
         >>> [(citation.reference.text, citation.fault) for citation in read_citations(one)]
         [('a.py', ''), ('../b', '`..` leads out of the project')]

@@ -143,7 +143,7 @@ def plan_archiving(memory: Memory, to: str, reason: str, *successors: str) -> tu
     return tuple(change.joined(f"archive {memory.path} {memory.id}") for change in (marked, moved) if change)
 
 
-def merge(
+def merge_entries(
     primary: Memory,
     others: Sequence[Memory],
     archive: Callable[[Memory], str],
@@ -313,7 +313,7 @@ class Compactor:
             primary, *others = by_rank(cluster)
             extra = {} if threshold is None else _strengthened(cluster)
             reason = f"{len(cluster)} entries {'say the same' if threshold is None else 'are paraphrases'}."
-            changes += merge(primary, others, self._archive, self._body_of, reason, extra)
+            changes += merge_entries(primary, others, self._archive, self._body_of, reason, extra)
             merged += len(others)
         before = len(live) + len(retired)
         return CompactReport(before, before, len(retired), len(copies), merged, RunReport(None, "compact")), changes

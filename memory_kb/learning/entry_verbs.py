@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
-from memory_kb.learning.ingest import FORGOTTEN, find_duplicate, find_near
+from memory_kb.learning.ingest import FORGOTTEN, find_duplicate, find_near_entries
 from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure, without_empty
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.memory import Memory
@@ -123,7 +123,7 @@ class EntryVerbs:
         return set_fields(note, twin.id, values, "The same was learned again.")
 
     def _find_near(self, draft: Draft, place: Location, old: Memory | None) -> tuple[Near, ...]:
-        return self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
+        return self._index.use_as_it_is(lambda index: find_near_entries(index, draft, place, old.id if old else None))
 
     def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
         """Let an entry replace an older one, which then weighs half in a search; neither text changes."""
@@ -149,7 +149,7 @@ class EntryVerbs:
         Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
         index is marked as in need of an update in the background.
         """
-        from memory_kb.index.survey import Unindexed
+        from memory_kb.index.unindexed import Unindexed
 
         def find(index: SqliteIndex) -> StoredEntry | None:
             with closing(Unindexed(self._vault, index)) as newer, index.snapshot():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 
 #: What differs from one run to the next, and the placeholder for it.
 _VOLATILE = tuple(
-    (regex(pattern, re.IGNORECASE), word)
+    (lazy_regex(pattern, re.IGNORECASE), word)
     for pattern, word in (
         (
             r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b",

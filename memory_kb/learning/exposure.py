@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memory_kb.errors import UnknownEntry
 from memory_kb.learning.confidence import OUTCOMES
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.outcomes import is_about
+from memory_kb.learning.outcomes import belongs_to
 from memory_kb.memory import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.session_log import SessionFiles
@@ -121,7 +121,7 @@ def trace_exposure(
 def _make_showing(
     entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
 ) -> ShownTo:
-    about = [one for one in outcomes if is_about(one, shown) and one.ts >= shown.ts]
+    about = [one for one in outcomes if belongs_to(one, shown) and one.ts >= shown.ts]
     first = min((one for one in about if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
     credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
     return ShownTo(

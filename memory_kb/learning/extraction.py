@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
+from memory_kb.learning.extraction_answers import Extracted, sift
 from memory_kb.learning.extraction_scopes import (
     FEWEST,
     ExtractionScope,

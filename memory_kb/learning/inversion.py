@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from memory_kb.learning.confidence import needs_inversion, read_evidence
 from memory_kb.learning.ingest import Learning
-from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_looked_at
+from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_reviewed
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
@@ -38,7 +38,7 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
         is_due = (
             memory.kind == "rule"
             and not memory.is_pinned
-            and not was_looked_at(memory)
+            and not was_reviewed(memory)
             and needs_inversion(read_evidence(memory))
         )
         if is_due and not is_negative(rule_text(memory)):

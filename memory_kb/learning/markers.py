@@ -10,8 +10,8 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, is_redacted
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.user_text import own_words, sentences
-from memory_kb.regex import regex
 from memory_kb.text import has_cjk, shorten
 
 #: How many characters of their own a message has that is read, and words a statement (of CJK, characters).
@@ -20,7 +20,7 @@ _WORDS, _CJK = (3, 50), (6, 150)
 
 
 def _shape(pattern: str) -> re.Pattern[str]:
-    return regex(pattern, re.IGNORECASE)
+    return lazy_regex(pattern, re.IGNORECASE)
 
 
 class Marker(NamedTuple):

@@ -210,11 +210,11 @@ def plan_credits(
 
 def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:
     """Return the entries that outcomes of a session name as used; `shown` is what was shown there."""
-    about = (one for one in outcomes if one.session == session or any(is_about(one, each) for each in shown))
+    about = (one for one in outcomes if one.session == session or any(belongs_to(one, each) for each in shown))
     return tuple(dict.fromkeys(name for one in about for name in one.used))
 
 
-def is_about(outcome: Outcome, shown: Retrieval) -> bool:
+def belongs_to(outcome: Outcome, shown: Retrieval) -> bool:
     """Return whether an outcome belongs to the task of a retrieval, or to the session if hooks made the retrieval."""
     if shown.is_hooked:
         return outcome.session == shown.session

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.confidence import OUTCOMES, REMOVAL, add_outcome, read_evidence
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPES
-from memory_kb.regex import regex
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.text import count_tokens
 
@@ -29,11 +29,11 @@ DEPRECATION = "deprecation_candidate"
 #: The field with the day until which a person put the judgment off.
 SNOOZED = "snoozed_until"
 _DOUBTED = frozenset({REMOVAL, DEPRECATION})
-_HEADING = regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
+_HEADING = lazy_regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
 #: The parts of a body that follow its text.
 RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
-_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]")
-_AVOID = regex(r"avoid:\s*", re.IGNORECASE)
+_CONTROL = lazy_regex(r"[\x00-\x1f\x7f-\x9f]")
+_AVOID = lazy_regex(r"avoid:\s*", re.IGNORECASE)
 _HEADS = {
     "rule": "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n",
     "pitfall": "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n",
@@ -100,7 +100,7 @@ def is_rule(memory: Memory) -> bool:
     return memory.kind in RULE_KINDS and memory.is_live and not memory.is_superseded
 
 
-def was_looked_at(memory: Memory) -> bool:
+def was_reviewed(memory: Memory) -> bool:
     """Return whether a person has reviewed a rule since its last outcome."""
     reviewed, applied = memory.day("reviewed"), memory.day("last_applied")
     return reviewed is not None and (applied is None or reviewed >= applied)

@@ -22,7 +22,7 @@ from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
-from memory_kb.plainfiles import MACHINE, read_plain
+from memory_kb.regular_files import MACHINE, open_for_reading
 from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText, read_note_text
@@ -328,12 +328,12 @@ class _Everywhere:
             if not self._is_preview and file.parent == machine / "sessions" and file.suffix == ".jsonl":
                 stack.enter_context(SessionFiles(machine).writing(file.stem))
             try:
-                old = stack.enter_context(read_plain(file))
+                old = stack.enter_context(open_for_reading(file))
             except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
                 return False
             is_there = any(self._cut_line(line) != line for line in old)
             if is_there and not self._is_preview:
-                with read_plain(file) as lines:
+                with open_for_reading(file) as lines:
                     replace_lines(file, map(self._cut_line, lines))
             return is_there
 

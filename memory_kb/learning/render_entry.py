@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
-from memory_kb.private import cut_private, cut_private_values
-from memory_kb.regex import regex
+from memory_kb.private_text import cut_private, cut_private_values
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.files import NoteText
 from memory_kb.text import moment_text, parse_date, slugify
@@ -33,7 +33,7 @@ _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
-_RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_RULE_LINE = lazy_regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
 
 def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime, reason: str = "Learned on request.") -> Change:
     """Plan the file of a new entry."""
-    return create_file(path, render(draft, entry_id, now), reason, entry_id)
+    return create_file(path, render_new_entry(draft, entry_id, now), reason, entry_id)
 
 
-def render(draft: Draft, entry_id: str, now: datetime) -> str:
+def render_new_entry(draft: Draft, entry_id: str, now: datetime) -> str:
     """Return the text of a new entry; it reads back as exactly one.
 
     A line of three dashes inside the text that would open another entry is moved one column in,

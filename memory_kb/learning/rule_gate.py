@@ -54,7 +54,7 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
     return GateVerdict("draft", counts, DRAFT_CONFIDENCE)
 
 
-def find_same(text: str, rules: Iterable[Memory]) -> Memory | None:
+def find_same_rule(text: str, rules: Iterable[Memory]) -> Memory | None:
     """Return the live rule or pitfall that says nearly the same as a text; one that says the opposite does not."""
     found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in RULE_KINDS)
     alike, best = max(found, key=itemgetter(0), default=(0.0, None))
@@ -95,7 +95,7 @@ class RuleGate:
                 return None
             evidence = self.session_evidence(learning.draft.title or learning.draft.text, learning.origins)
             return judge_rule(
-                learning.draft.text, evidence, find_same(learning.draft.text, _in_use(known, learning.place))
+                learning.draft.text, evidence, find_same_rule(learning.draft.text, _in_use(known, learning.place))
             )
 
         return weigh
@@ -105,7 +105,7 @@ class RuleGate:
     ) -> GateVerdict:
         """Return what past sessions, and the rules there are, make of a rule that somebody proposes."""
         known = _in_use(self._memories.of_kinds(*RULE_KINDS), make_place(scope, job, task))
-        return judge_rule(text, self.session_evidence(text), find_same(text, known))
+        return judge_rule(text, self.session_evidence(text), find_same_rule(text, known))
 
     def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:
         """Return how past sessions about the words of a rule ended, all but those in `without`."""

@@ -33,15 +33,15 @@ from memory_kb.learning.playbook import (
     plan_feedback,
     select_rules,
     set_aside,
-    was_looked_at,
+    was_reviewed,
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import FilterWords
-from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.providers.models import Models
+from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
 from memory_kb.seal import Seal
 from memory_kb.store.changes import Change, plan_fields
@@ -70,14 +70,14 @@ class Checks:
         """Let a command be run from now on."""
         kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
         make_folder(self._file.parent)
-        write_plain(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
+        replace_file(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
 
     def _sign(self, command: str) -> str:
         return self._seal.sign(b"check\n" + command.encode("utf-8", "surrogatepass"))
 
     def _read(self) -> dict[str, Any]:
         try:
-            with read_plain(self._file) as stream:
+            with open_for_reading(self._file) as stream:
                 found = load_json(stream.read())
         except (OSError, ValueError):
             return {}
@@ -127,7 +127,7 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
             (promoted if is_up else demoted).append(memory.id)
             values = {"maturity": level, "maturity_since": today.isoformat()}
             said.append(f"{'Promotion' if is_up else 'Demotion'} to {level}")
-        flag = None if memory.is_pinned or was_looked_at(memory) else find_flag(evidence, today)
+        flag = None if memory.is_pinned or was_reviewed(memory) else find_flag(evidence, today)
         flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
         if flag:
             flagged.append(memory.id)

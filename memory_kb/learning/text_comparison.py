@@ -7,7 +7,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.text import encode, hash_of, jaccard, tokens
 
@@ -69,13 +69,13 @@ _TURNING = {
     stem(word): word
     for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")
 }
-_SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
-_NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
-_FENCE = regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
-_DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
-_WORD = regex(r"\w+")
-_DIGIT = regex(r"\d")
-_SHORT_NOT = regex(r"n['\u2019]t\b")
+_SIGN = lazy_regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
+_NAME = lazy_regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
+_FENCE = lazy_regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_DATED_HEADING = lazy_regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
+_WORD = lazy_regex(r"\w+")
+_DIGIT = lazy_regex(r"\d")
+_SHORT_NOT = lazy_regex(r"n['\u2019]t\b")
 
 
 # -- the same ------------------------------------------------------------------------------------------
@@ -150,14 +150,14 @@ def signs(text: str) -> frozenset[str]:
 #: How much of a text is read, and the longest sentence that is; characters.
 _READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
 _FEW_SENTENCES = 3
-_BLANKS = regex(r"[^\S\n]+")
-_SENTENCE = regex(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
-_REASON = regex(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
-_TOKEN = regex(r"\w+(?:[-.'/:_]\w+)*%?")
-_NUMBER = regex(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
+_BLANKS = lazy_regex(r"[^\S\n]+")
+_SENTENCE = lazy_regex(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
+_REASON = lazy_regex(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
+_TOKEN = lazy_regex(r"\w+(?:[-.'/:_]\w+)*%?")
+_NUMBER = lazy_regex(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
 #: A number after fewer words is one of many, as in "step 1", rather than the value of something.
 _SUBJECT_WORDS = 3
-_SECTION = regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
+_SECTION = lazy_regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
 
 
 class _Claim(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.injected import in_own_words, strip
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 
 #: A longer message is a pasted document.
 MAX_MESSAGE = 100_000
@@ -31,7 +31,7 @@ _TAGS = {
 }
 #: One of these is in every message that an agent added to.
 _SIGNS = ("<", "--- Con", "# AGENTS.md")
-_BLOCK = regex(
+_BLOCK = lazy_regex(
     rf"<(?P<tag>{'|'.join(_TAGS.values())})(?:\s[^<>\n]*)?>.*?(?:</(?P=tag)>|\Z)"
     r"|\A\s*\# AGENTS\.md instructions\b[^\n]*\s*<INSTRUCTIONS>.*?(?:</INSTRUCTIONS>|\Z)"
     r"|^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)"
@@ -39,11 +39,11 @@ _BLOCK = regex(
     re.DOTALL | re.MULTILINE,
 )
 # Tags in which an agent's template holds what the person typed.
-_INPUT_TAG = regex(
+_INPUT_TAG = lazy_regex(
     r"</?(?:user[_-](?:query|prompt|message|request|input)|user-memory-input|userRequest|command-args|task|feedback)>"
 )
 # The heading of a template after which the person's request comes.
-_REQUEST = regex(r"^#{1,2} My request for [A-Z]\w+:[ \t]*$\n?", re.MULTILINE)
+_REQUEST = lazy_regex(r"^#{1,2} My request for [A-Z]\w+:[ \t]*$\n?", re.MULTILINE)
 # How a message begins that is the agent's throughout.
 _NOTICES = (
     "# AGENTS.md instructions",
@@ -58,19 +58,19 @@ _NOTICES = (
     "This is the Gemini CLI",
     "The following tool was executed by the user",
 )
-_CALLED = regex(r"Called the \w+ tool with the following input:")
+_CALLED = lazy_regex(r"Called the \w+ tool with the following input:")
 
-_PLACEHOLDER = regex(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]", re.IGNORECASE)
-_FENCE = regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
-_TAG = regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
-_QUOTE_LINE = regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
-_CODE_LINE = regex(
+_PLACEHOLDER = lazy_regex(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]", re.IGNORECASE)
+_FENCE = lazy_regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
+_TAG = lazy_regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
+_QUOTE_LINE = lazy_regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
+_CODE_LINE = lazy_regex(
     r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$"
     r"|^[ \t]*(?:def|class|import|from|const|let|var|function|export|func|fn)\s[^\n]*[(){};=:'][^\n]*$",
     re.MULTILINE,
 )
 # A paragraph with such a line was copied from a terminal or from version control.
-_OUTPUT_LINE = regex(
+_OUTPUT_LINE = lazy_regex(
     r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d"
     r"|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most"
@@ -80,9 +80,9 @@ _OUTPUT_LINE = regex(
     r"|diff --git |@@ |\+\+\+ |--- [ab]/|commit [0-9a-f]{7,40}\b|Author: |index [0-9a-f]{7,})",
     re.MULTILINE,
 )
-_PARAGRAPH = regex(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
+_PARAGRAPH = lazy_regex(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 # From such a line on, a document or the words of somebody else follow.
-_DOCUMENT = regex(
+_DOCUMENT = lazy_regex(
     r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|from|subject)[ \t]*:"
     r"|[^\n]*\b(?:wrote|writes|said|says|replied|message|e-?mail|logs?|output|errors?|response|stack ?trace|transcript"
     r"|issue|ticket|user story|acceptance criteria)\b[^\n:.]{0,40}:[ \t]*$"
@@ -90,7 +90,7 @@ _DOCUMENT = regex(
     re.MULTILINE | re.IGNORECASE,
 )
 # Prompts that programs and people write for agents.
-_PROMPT = regex(
+_PROMPT = lazy_regex(
     r"\s*(?:you(?: are|['’]re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist"
     r"|architect|writer|model|ai|analyst|programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b"
     r"|your (?:task|job|role|goal|mission) is\b|<instructions>)",
@@ -167,15 +167,15 @@ def _remove_tags(text: str) -> str:
     return "".join((*pieces, text[place:]))
 
 
-_QUOTED = regex(
+_QUOTED = lazy_regex(
     r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»|「[^」\n]{1,300}」|`[^`\n]{1,300}`'
     r"|(?<![\w'])'(?![\s'])[^'\n]{1,300}(?<!\s)'(?!\w)|‘[^’\n]{1,300}’(?!\w)"
 )
-_STOP = regex(r"(?<![\d\s.!?…])[.!?…]+[\"'”’)*_]*(?=\s|$)|(?<=\d)[.!?]+(?=\s|$)|[。！？]|\n+")
-_ABBREVIATION = regex(
+_STOP = lazy_regex(r"(?<![\d\s.!?…])[.!?…]+[\"'”’)*_]*(?=\s|$)|(?<=\d)[.!?]+(?=\s|$)|[。！？]|\n+")
+_ABBREVIATION = lazy_regex(
     r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ex|No|Nr|bzw|ca)\.$", re.IGNORECASE
 )
-_BULLET = regex(r"\s*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
+_BULLET = lazy_regex(r"\s*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
 #: A line this long that does not end a sentence was wrapped.
 _WRAPPED = 60
 

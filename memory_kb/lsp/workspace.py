@@ -24,7 +24,7 @@ from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import heading_words_span
 from memory_kb.model import Span
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
 from memory_kb.store.safe_paths import explain_unsafe

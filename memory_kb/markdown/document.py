@@ -13,39 +13,39 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.fields import Fields, read_fields
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED, Document, Entry, Problem, Span
-from memory_kb.regex import regex
 from memory_kb.text import as_read, parse_date
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
 
 _BLANK = " \t\r\n\ufeff"
-_HEAD = regex(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
-_OPENING = regex(r"\n[ \t\r]*\n---[ \t]*\r?\n")
-_RULE = regex(r"(?<=\n)---[ \t]*\r?\n")
-_CLOSING = regex(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_ENTRY_WORD = regex(r"\b(?:id|kind|type)\b")
-_ENTRY_KEY = regex(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
-_FIRST_KEY = regex(r"(?:#[^\n]*\n|\s)*(?:- )?[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
-_KEPT = regex(
+_HEAD = lazy_regex(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
+_OPENING = lazy_regex(r"\n[ \t\r]*\n---[ \t]*\r?\n")
+_RULE = lazy_regex(r"(?<=\n)---[ \t]*\r?\n")
+_CLOSING = lazy_regex(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_ENTRY_WORD = lazy_regex(r"\b(?:id|kind|type)\b")
+_ENTRY_KEY = lazy_regex(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
+_FIRST_KEY = lazy_regex(r"(?:#[^\n]*\n|\s)*(?:- )?[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
+_KEPT = lazy_regex(
     rf"^[ \t]*[\"']?(?:(status)[\"']?[ \t]*:[ \t\"'\[]*({'|'.join(word for word in STATUSES if word not in LIVE_STATUSES)})"
     rf"|(source)[\"']?[ \t]*:[ \t\"'\[]*({UNVERIFIED}))\b"
     r"|^(id)[ \t]*:[ \t\"']*(\w[\w.-]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BLANK_LINE = regex(r"\n[ \t\r]*\n")
-_FENCE = regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_HEADING = regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
-_COMMENTS_AND_PICTURES = regex(
+_BLANK_LINE = lazy_regex(r"\n[ \t\r]*\n")
+_FENCE = lazy_regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_HEADING = lazy_regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
+_COMMENTS_AND_PICTURES = lazy_regex(
     r"(?:\s+|<!--.*?-->|</?[A-Za-z][^<>]*>|\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?)*", re.DOTALL
 )
-_PATH_DATE = regex(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+_PATH_DATE = lazy_regex(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 #: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
 _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 
 
-class Block(NamedTuple):
+class FrontmatterBlock(NamedTuple):
     """A frontmatter block.
 
     `span` runs from its opening `---` to the end of its closing line. One that cannot be read is empty, since its lines
@@ -73,7 +73,7 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
     preamble_end = blocks[0].span.start if blocks else len(text)
     if text[:preamble_end].strip(_BLANK):
         start = 1 if text.startswith("\ufeff") else 0
-        blocks.insert(0, Block(Span(start, start), Span(start, start), {}))
+        blocks.insert(0, FrontmatterBlock(Span(start, start), Span(start, start), {}))
     elif not blocks:
         return Document((), tuple(problems))
     ends = [*(block.span.start for block in blocks[1:]), len(text)]
@@ -88,7 +88,7 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
     return Document(tuple(entries), tuple(problems))
 
 
-def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
+def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[FrontmatterBlock]:
     """Yield the frontmatter blocks of a text in order. Complaints are added to `problems`."""
     return _BlockFinder(text, path, problems).find()
 
@@ -103,7 +103,7 @@ class _BlockFinder:
     def _complain(self, line: int, message: str) -> None:
         self._problems.append(Problem(self._path, line, message))
 
-    def find(self) -> Iterator[Block]:
+    def find(self) -> Iterator[FrontmatterBlock]:
         text, position = self._text, 0
         head = _HEAD.match(text)
         if head:
@@ -158,7 +158,7 @@ class _BlockFinder:
             message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
             self._complain(line, message)
 
-    def read(self, opening: Span, *, is_head: bool = False) -> Block | None:
+    def read(self, opening: Span, *, is_head: bool = False) -> FrontmatterBlock | None:
         """Return the block that a `---` line opens, or None if it is text."""
         text, closing = self._text, _CLOSING.search(self._text, opening.end)
         yaml = Span(opening.end, closing.start() if closing else len(text))
@@ -175,9 +175,9 @@ class _BlockFinder:
         is_text = not is_head or (inner.lstrip().startswith("#") and not metadata)
         if is_text and not metadata.keys() & {"id", "kind", "type"}:
             return None
-        return Block(Span(opening.start, closing.end()), yaml, metadata)
+        return FrontmatterBlock(Span(opening.start, closing.end()), yaml, metadata)
 
-    def _read_unclosed(self, opening: Span) -> Block | None:
+    def _read_unclosed(self, opening: Span) -> FrontmatterBlock | None:
         """Return what is behind the first `---` line of a file without another one, where it names an entry's fields."""
         block = self._text[opening.end : opening.end + MAX_BROKEN]
         if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", block[:200]):
@@ -189,7 +189,7 @@ class _BlockFinder:
         kept = _read_kept(block)
         return _text_block(opening.start, kept, line) if kept or _ENTRY_KEY.search(block) else None
 
-    def _read_broken(self, opening: Span, inner: str, why: InvalidBlock, *, is_head: bool) -> Block | None:
+    def _read_broken(self, opening: Span, inner: str, why: InvalidBlock, *, is_head: bool) -> FrontmatterBlock | None:
         """Return an empty block for frontmatter that is no YAML mapping, or None if it is text between rules."""
         kept = _read_kept(inner)
         begins = _FIRST_KEY.match(inner) is not None
@@ -215,8 +215,8 @@ def _read_kept(block: str) -> dict[str, str]:
     return {name.lower(): value if name == "id" else value.lower() for name, value in pairs}
 
 
-def _text_block(start: int, metadata: Mapping[str, Any], fault: int) -> Block:
-    return Block(Span(start, start), Span(start, start), metadata, fault)
+def _text_block(start: int, metadata: Mapping[str, Any], fault: int) -> FrontmatterBlock:
+    return FrontmatterBlock(Span(start, start), Span(start, start), metadata, fault)
 
 
 class _Fences:
@@ -264,7 +264,9 @@ class _LineCounter:
         return self._line
 
 
-def _make_entry(text: str, path: str, block: Block, end: int, line: int, fields: Fields, default_status: str) -> Entry:
+def _make_entry(
+    text: str, path: str, block: FrontmatterBlock, end: int, line: int, fields: Fields, default_status: str
+) -> Entry:
     body = Span(block.span.end, end)
     path_date = _date_in(path) if fields.dated is None or fields.seen is None else None
     read = fields._asdict() | {

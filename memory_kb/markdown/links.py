@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
-from memory_kb.regex import regex
 
 #: The target in the first group, none for the note itself, then heading or block, then what is shown.
-WIKILINK = regex(r"\[\[([^\[\]|#\n\\]*)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
-_ATTACHMENT = regex(
+WIKILINK = lazy_regex(r"\[\[([^\[\]|#\n\\]*)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
+_ATTACHMENT = lazy_regex(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
 )
-_SIGN = regex(r"[^\n]")
+_SIGN = lazy_regex(r"[^\n]")
 #: Backslashes in a row that are counted.
 _MOST_SIGNS = 16
-_BLOCK_ID = regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+_BLOCK_ID = lazy_regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
 #: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, none for the
@@ -30,9 +30,11 @@ _PATH = (
     r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))?(#[^\s()]*+)?)"
 )
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-_INLINE_LINK = regex(rf"\]\(\s*+{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
-_REFERENCE = regex(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*+{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
-_BRACKET = regex(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
+_INLINE_LINK = lazy_regex(rf"\]\(\s*+{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
+_REFERENCE = lazy_regex(
+    rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*+{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
+)
+_BRACKET = lazy_regex(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 #: What is shown of a link is no longer than this.
 _MOST_SHOWN = 1_000
 
@@ -102,7 +104,7 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
             yield link
 
 
-_PICTURE = regex(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
+_PICTURE = lazy_regex(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
 
 
 def find_pictures(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[str, Span]]:
@@ -273,9 +275,9 @@ def without_code(text: str) -> str:
 
 
 #: A tag begins a line, or is behind a blank, an opening bracket or a mark of emphasis.
-_TAG = regex(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
+_TAG = lazy_regex(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
-_ELSEWHERE = regex(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
+_ELSEWHERE = lazy_regex(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
 
 
 def find_tags(text: str) -> tuple[str, ...]:

@@ -5,15 +5,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.model import Span
-from memory_kb.regex import regex
 
-_HEADING = regex(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
+_HEADING = lazy_regex(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
 # A fence may open behind the mark of a list's item, and be indented as deep as the item.
-_FENCE = regex(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
-_ITEM = regex(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
-_TICKS = regex(r"`+")
+_FENCE = lazy_regex(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+_ITEM = lazy_regex(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
+_TICKS = lazy_regex(r"`+")
 
 
 class Line(NamedTuple):

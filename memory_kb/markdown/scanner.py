@@ -6,19 +6,19 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import Span
-from memory_kb.regex import regex
 
-_QUOTES = regex(r"(?: {0,3}>[ \t]?)*")
-_BLANKS = regex(r"[ \t]*")
-_ITEM = regex(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
-_RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
-_HEADING = regex(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
-_FENCE = regex(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
-_COMMENT = regex("<!--")
+_QUOTES = lazy_regex(r"(?: {0,3}>[ \t]?)*")
+_BLANKS = lazy_regex(r"[ \t]*")
+_ITEM = lazy_regex(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
+_RULE = lazy_regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
+_HEADING = lazy_regex(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
+_FENCE = lazy_regex(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
+_COMMENT = lazy_regex("<!--")
 #: What may begin code or a comment within a paragraph; a backslash takes a sign its meaning.
-_MARK = regex(r"\\[\\`<]|<!--|`+")
-_TICKS = regex("`+")
+_MARK = lazy_regex(r"\\[\\`<]|<!--|`+")
+_TICKS = lazy_regex("`+")
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
 #: Without one of these a text holds neither code nor comments.
@@ -299,8 +299,8 @@ def find_section(text: str, place: Span) -> Span:
     return Span(place.start, next(ends, len(text)))
 
 
-_ATX = regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
-_BLOCKS_ITEM = regex(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
+_ATX = lazy_regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_BLOCKS_ITEM = lazy_regex(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
 _CONTAINERS = "`~<"
 _SPECIAL = frozenset("#=|>_" + _CONTAINERS) | _BULLETS
 

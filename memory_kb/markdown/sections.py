@@ -9,8 +9,8 @@ import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.scanner import Block, scan_blocks
-from memory_kb.regex import regex
 
 
 class Sizes(NamedTuple):
@@ -31,7 +31,7 @@ PASSAGE = Sizes(whole=400, heading=200, target=400, limit=600)
 #: A last piece shorter than this joins the one before it.
 _RUNT = 120
 
-_SENTENCE_END = regex(r"(?<=[.!?…؟])[\"')\]]*\s+|(?<=[。！？｡])|\n")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?…؟])[\"')\]]*\s+|(?<=[。！？｡])|\n")
 
 
 class Piece(NamedTuple):

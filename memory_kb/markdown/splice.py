@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import CannotSplice
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import Entry, Span
-from memory_kb.regex import regex
 from memory_kb.text import UTF_16_MARKS, count_same, decode, encode
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
@@ -155,9 +155,9 @@ def _emit_below(value: Value, indent: str, newline: str) -> str:
     return "".join(f"{newline}{indent}  {emit(key)}: {emit(held)}" for key, held in value.items())
 
 
-_RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
-_BLANK_LINE_LAST = regex(r"\n[ \t\r]*\n\Z")
-_EDGES = regex(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
+_RULE_LINE = lazy_regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_BLANK_LINE_LAST = lazy_regex(r"\n[ \t\r]*\n\Z")
+_EDGES = lazy_regex(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
 
 class Splice(NamedTuple):

@@ -30,7 +30,7 @@ def format_id(entry_id: str) -> str:
     return as_line(short_id(entry_id), 80)
 
 
-def quote(head: str, blocks: Iterable[str]) -> str:
+def quote_entries(head: str, blocks: Iterable[str]) -> str:
     """Return an answer that quotes entries, in the frame for texts of others."""
     return frame("\n\n".join((head, *blocks)))
 
@@ -40,7 +40,9 @@ def format_search(result: SearchResult, asked: str) -> str:
     notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
     if not result.hits:
         return f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}"
-    return quote(f"{len(result.hits)} found, best first.{notes}", (_block(hit, hit.text) for hit in result.hits))
+    return quote_entries(
+        f"{len(result.hits)} found, best first.{notes}", (_block(hit, hit.text) for hit in result.hits)
+    )
 
 
 def _block(entry: Hit | EntryView, text: str) -> str:
@@ -57,7 +59,7 @@ def _block(entry: Hit | EntryView, text: str) -> str:
 def format_entry(view: EntryView, max_chars: int = 0) -> str:
     """Return one entry whole, with its frontmatter."""
     text, cut = cut_text(view.text or "", min(max_chars or MAX_WHOLE, MAX_WHOLE))
-    return quote(f"The entry as it is in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
+    return quote_entries(f"The entry as it is in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
 
 
 def cut_text(text: str, limit: int) -> tuple[str, str]:
@@ -78,7 +80,7 @@ def format_list(views: Sequence[EntryView], limit: int) -> str:
         return "There are none."
     rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
     lines = "\n".join(f"- {format_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
-    return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines])
+    return quote_entries(f"Entries; memory_recall with an id gives one in full.{rest}", [lines])
 
 
 def format_learned(learned: Learned, *, what: str = "Stored") -> str:
@@ -115,7 +117,7 @@ def with_diff(text: str, diff: str) -> str:
     if not diff:
         return text
     shown, cut = cut_text(diff, MAX_WHOLE)
-    return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)])
+    return quote_entries(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)])
 
 
 def format_stats(stats: Stats) -> str:
@@ -149,13 +151,13 @@ _HINTS: dict[type[MemoryKBError], str] = {
 _UNOPENED = "the vault of this server cannot be opened"
 
 
-def explain(error: BaseException) -> str:
+def explain_error(error: BaseException) -> str:
     """Return an error as a sentence with what to do about it.
 
     Example:
-        >>> explain(VaultBusy("v/lock", 60))
+        >>> explain_error(VaultBusy("v/lock", 60))
         'another memory-kb process has held v/lock for 60 s; try again in a moment'
-        >>> explain(ZeroDivisionError("x"))
+        >>> explain_error(ZeroDivisionError("x"))
         'memory-kb failed with an internal error (ZeroDivisionError); nothing is lost, and the server logged the details. Go on without it.'
     """
     if isinstance(error, VaultNotFound | InvalidSettings):

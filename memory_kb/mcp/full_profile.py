@@ -81,7 +81,7 @@ def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     lines = "\n".join(
         f"- {answers.format_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
     )
-    return answers.quote("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
+    return answers.quote_entries("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
 
 
 @tool(
@@ -115,7 +115,11 @@ def _review_list(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
         f"- {answers.format_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
         for one in items[:100]
     )
-    return answers.quote(f"{len(items)} wait for a judgment.", [lines]) if items else "Nothing waits for a judgment."
+    return (
+        answers.quote_entries(f"{len(items)} wait for a judgment.", [lines])
+        if items
+        else "Nothing waits for a judgment."
+    )
 
 
 @tool(
@@ -163,7 +167,7 @@ def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     if handoff is None:
         return "There is no handoff."
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
-    return answers.quote(
+    return answers.quote_entries(
         head, [as_block(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))]
     )
 
@@ -191,7 +195,7 @@ def _ledger_set(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str
 @tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")
 def _ledger_show(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     ledger = kb.ledgers.show(given.get("agent") or caller.agent)
-    return answers.quote("The state of work.", [as_block(format_mapping(ledger.as_mapping))])
+    return answers.quote_entries("The state of work.", [as_block(format_mapping(ledger.as_mapping))])
 
 
 @tool(

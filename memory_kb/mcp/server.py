@@ -16,7 +16,7 @@ from memory_kb import __version__
 from memory_kb.errors import InvalidSettings, MemoryKBError, UsageError, VaultNotFound, explain_failure
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import explain
+from memory_kb.mcp.answers import explain_error
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool
@@ -84,7 +84,7 @@ def read_resource(kb: KnowledgeBase, uri: str) -> str:
     if uri.rstrip("/") == INSTITUTIONAL:
         views = kb.list(learning_type="institutional", status=["active", "compacted"])
         texts = [kb.show(f"{view.path}:{view.line}").text or "" for view in views]
-        return answers.quote("What always holds here.", texts) if texts else "There is no institutional text."
+        return answers.quote_entries("What always holds here.", texts) if texts else "There is no institutional text."
     wanted = unquote(uri.removeprefix(ENTRY)) if uri.startswith(ENTRY) else ""
     if not wanted:
         raise UsageError(f"there is no resource {uri[:100]!r}", f"there are {INSTITUTIONAL} and {ENTRY_TEMPLATE}")
@@ -220,7 +220,7 @@ def _explain(error: Exception) -> str:
         traceback.print_exception(error)
     elif isinstance(error, VaultNotFound | InvalidSettings):
         say(explain_failure(error))
-    return explain(error)
+    return explain_error(error)
 
 
 def _text(text: str) -> types.TextContent:

@@ -66,7 +66,7 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     )
     if not found.hits:
         return "No session fits."
-    return answers.quote(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines])
+    return answers.quote_entries(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines])
 
 
 def _fit(result: SearchResult, asked: str, tokens: int) -> str:
@@ -313,7 +313,7 @@ def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
         f"{as_block(answers.cut_text(one.text, MAX_CHARS)[0])}"
         for one in found.skills
     ]
-    return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks)
+    return answers.quote_entries(f"{len(blocks)} skills, in the order to try them.", blocks)
 
 
 @tool(

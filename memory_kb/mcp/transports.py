@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from memory_kb.mcp.server import make_server, say
-from memory_kb.serving.host_check import HostCheck, Listen, bind_socket, run_server
+from memory_kb.serving.host_check import HostCheck, ListenAddress, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, Workers
 from memory_kb.text import load_json
 
@@ -156,7 +156,7 @@ _PATH = "/mcp"
 _MAX_BODY = 32 * 1024 * 1024
 
 
-def serve_http(service: ToolService, place: Listen, token: str | None) -> int:
+def serve_http(service: ToolService, place: ListenAddress, token: str | None) -> int:
     """Serve any number of clients until stopped; return the exit code."""
     listening, bound = bind_socket(place, token, "MEMORY_KB_MCP_TOKEN")
     app = service.make_server().streamable_http_app(

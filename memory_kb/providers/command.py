@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.injected import wrap
+from memory_kb.injected import mark_as_own
 from memory_kb.providers.llm import Misfilled, fill_form, with_schema
 from memory_kb.providers.spending import SpendLog, TokenUsage
 from memory_kb.text import count_tokens
@@ -80,7 +80,7 @@ class CommandLlm:
         answer = ""
         try:
             # Marked as ours: should the program's own conversation ever be imported, nothing of it is learned.
-            answer = self._run(add_quiet_options(self._command, program), wrap(prompt), deadline)
+            answer = self._run(add_quiet_options(self._command, program), mark_as_own(prompt), deadline)
         finally:
             self._log.record("command", self._name, TokenUsage(count_tokens(prompt), count_tokens(answer)), 0.0)
         return answer

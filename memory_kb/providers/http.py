@@ -197,11 +197,11 @@ def _kind_of(status: int, text: str) -> str:
     return "busy" if status in (408, 409, 429) or status >= 500 else "other"
 
 
-def quote(said: str, key: str) -> str:
+def quote_answer(said: str, key: str) -> str:
     """Return the server's words on one line, short and without anything that looks like a key.
 
     Example:
-        >>> quote("Incorrect API key:\\n sk-abc***xyz, mine-1234", "mine-1234")
+        >>> quote_answer("Incorrect API key:\\n sk-abc***xyz, mine-1234", "mine-1234")
         'Incorrect API key: … …'
     """
     text = printable(said)[:4000]
@@ -227,7 +227,7 @@ def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> Provider
         "dropped": ("broke off its answer", service.address_hint),
         "malformed": ("gave an answer that cannot be read", service.address_hint),
     }.get(refused.kind, ("refused the request", service.model_hint))
-    said = "" if refused.kind == "timeout" else quote(refused.said, service.key)
+    said = "" if refused.kind == "timeout" else quote_answer(refused.said, service.key)
     colon = ": " if said else ""
     return ProviderFailed(f"{service.name} {verb}{often}{status}{colon}{said}", hint, is_passing=refused.is_passing)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.embeddings import estimate_tokens
-from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote, read_refusal
+from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote_answer, read_refusal
 from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 from memory_kb.text import load_json
 
@@ -136,7 +136,7 @@ class RemoteLlm:
                 return fill_form(lambda words: self._reply(ask, words, schema), prompt, schema)
             except Misfilled as exc:
                 service = self._calls.service
-                said = f"{service.name} did not fill in the form: {quote(str(exc), service.key)}"
+                said = f"{service.name} did not fill in the form: {quote_answer(str(exc), service.key)}"
                 raise ProviderFailed(said, service.model_hint, is_passing=True) from None
 
     def _reply(self, ask: Callable[[FormRequest], str], prompt: str, schema: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.plainfiles import make_folder, read_file, write_plain
+from memory_kb.regular_files import make_folder, read_file, replace_file
 from memory_kb.store.json_lines import append_lines, read_objects
 from memory_kb.text import hash_of, load_json
 
@@ -205,7 +205,7 @@ class Memo:
         kept = [*self._read().items(), (_memo_key(asked), answer)]
         with contextlib.suppress(OSError):
             make_folder(self._file.parent)
-            write_plain(self._file, json.dumps(dict(kept[-_MOST:])).encode(), 0o644)
+            replace_file(self._file, json.dumps(dict(kept[-_MOST:])).encode(), 0o644)
 
     def _read(self) -> dict[str, object]:
         try:

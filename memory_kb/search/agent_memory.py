@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit, Location
-from memory_kb.regex import regex
 from memory_kb.search.candidates import Request
 from memory_kb.search.search import retrieve
 from memory_kb.stop_words import stop_words
-from memory_kb.store.agent_memory import KINDS_OF_TYPES, HostFile, find_host_files
+from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
 from memory_kb.text import hash_of, tokens
 from memory_kb.vault import Vault
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView
 
 _MAX_BYTES = 200_000
-POINTER = regex(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
-_OURS = regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+POINTER = lazy_regex(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
+_OURS = lazy_regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 
 
-class HostMemory:
+class AgentMemory:
     """What agents remember of a project, as it is on the disk now."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
         self._seen: tuple[tuple[str, int, int], ...] = ()
         self._index: SqliteIndex | None = None
-        self._files: dict[str, HostFile] = {}
+        self._files: dict[str, AgentMemoryFile] = {}
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return hits in agents' own memories, best first; `only_ungiven` omits what an agent gives its model."""
@@ -74,7 +74,7 @@ class HostMemory:
 
     def _refresh(self) -> bool:
         """Read the files that are there, unless they are the same as before; return whether there are any."""
-        files = find_host_files(self._vault)
+        files = find_agent_memory_files(self._vault)
         stats = []
         for one in files:
             try:
@@ -103,7 +103,7 @@ class HostMemory:
 
 
 def is_on(vault: Vault) -> bool:
-    """Return whether hosts are searched: not in the past, and not where the person switched it off."""
+    """Return whether agents' own memories are searched: not in the past, and not where the person switched it off."""
     return vault.settings.host and vault.cited is None
 
 
@@ -143,7 +143,7 @@ def bears_on(query: str, hit: Hit, floor: float) -> bool:
 
 
 def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: int, max_chars: int) -> tuple[Hit, ...]:
-    """Return the hits of the vault and of hosts in one order.
+    """Return the hits of the vault and of agents' memories in one order.
 
     Scores of two indexes are relative to the best of each. A host's count by how many of the query's words its best hit
     says, beside what the vault's best says.

@@ -76,7 +76,7 @@ def find_candidates(index: Index, request: Request, question: VectorQuery | None
     A question with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
     again in its plain words; a phrase asked for by itself is not.
     """
-    query = read_query(index, request)
+    query = choose_query(index, request)
     if query.is_empty:
         if request.filters.file is not None and not request.text.strip():
             return Found(None, index.newest(request.filters, CANDIDATES))
@@ -90,7 +90,7 @@ def find_candidates(index: Index, request: Request, question: VectorQuery | None
     return again._replace(notes=(*found.notes, note))
 
 
-def read_query(index: Index, request: Request) -> TextQuery:
+def choose_query(index: Index, request: Request) -> TextQuery:
     """Return what to look for: the key terms, if any, else the words of the text or the rarest of a long one."""
     if request.key_terms:
         return parse_words(" ".join(request.key_terms))
@@ -145,13 +145,13 @@ def _find(index: Index, request: Request, query: TextQuery, question: VectorQuer
     common = _find_common(query, counts, weights)
     if question is None:
         return Found(query, _match(index, request, query, common), notes, weights=weights)
-    from memory_kb.search.vector_scores import find_near, look_up, score_nearness
+    from memory_kb.search.vector_scores import find_near_chunks, score_nearness, scores_of
 
     is_by_words = request.mode != "vector"
     candidates = _match(index, request, query, common) if is_by_words else []
     nearness = score_nearness(question)
-    candidates += find_near(index, request.filters, query, nearness, candidates)
-    near = look_up(nearness, [candidate.key for candidate in candidates])
+    candidates += find_near_chunks(index, request.filters, query, nearness, candidates)
+    near = scores_of(nearness, [candidate.key for candidate in candidates])
     return Found(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
 
 

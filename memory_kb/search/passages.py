@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.sections import cut_passages
-from memory_kb.regex import regex
 from memory_kb.search.query import TextQuery
 from memory_kb.text import has_cjk
 
@@ -20,10 +20,10 @@ _SATURATION, _LENGTH = 1.2, 0.75
 #: Characters of a passage and of an entry of usual length, and of a section that is not read.
 _USUAL, _USUAL_ENTRY, _UNREAD = 400, 2_000, 1_600
 
-_TOKEN = regex(r"[^\W_]+")
+_TOKEN = lazy_regex(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
-_SYMBOL = regex(r'"(\w+?)(plusplus|sharp)"')
-_ACCENTED = regex("[\u00b5\u00c0-\u024f\u1e00-\u1eff]")
+_SYMBOL = lazy_regex(r'"(\w+?)(plusplus|sharp)"')
+_ACCENTED = lazy_regex("[\u00b5\u00c0-\u024f\u1e00-\u1eff]")
 
 
 class Passage(NamedTuple):

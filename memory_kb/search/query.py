@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.stop_words import is_english, stop_words
 from memory_kb.text import cut_cjk, has_cjk, query_terms, symbol_terms
 
@@ -20,13 +20,13 @@ _ENDING, _LEAST_STEM = 3, 4
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
-_PART = regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
+_PART = lazy_regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
 _PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
-_WORD = regex(r"[^\W_]")
-_TOKEN = regex(r"[^\W_]+")
-_POSSESSIVE = regex(r"['’]s$", re.IGNORECASE)
-_CAMEL = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_UNPRINTABLE = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_WORD = lazy_regex(r"[^\W_]")
+_TOKEN = lazy_regex(r"[^\W_]+")
+_POSSESSIVE = lazy_regex(r"['’]s$", re.IGNORECASE)
+_CAMEL = lazy_regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_UNPRINTABLE = lazy_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class TextQuery(NamedTuple):

@@ -9,7 +9,7 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
@@ -138,7 +138,7 @@ def normalise(totals: Sequence[float]) -> list[float]:
 BEST, _COMPARED = 3, 800
 #: Letters by which words are compared, so that the forms of a word are one.
 _PREFIX = 6
-_WORD = regex(r"[^\W_]{3,}")
+_WORD = lazy_regex(r"[^\W_]{3,}")
 
 
 def compare_with_best(
@@ -273,7 +273,7 @@ class Weight(NamedTuple):
         return relevance * self.factor * self.scope * (SUPERSEDED_FACTOR if self.is_superseded else 1.0)
 
 
-class Section(NamedTuple):
+class ScoredSection(NamedTuple):
     """A candidate as a whole, with its score."""
 
     candidate: Candidate

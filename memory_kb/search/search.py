@@ -29,7 +29,7 @@ from memory_kb.search.scoring import (
     SUPERSEDED_FACTOR,
     WEIGHTS,
     Scored,
-    Section,
+    ScoredSection,
     Sides,
     TextScore,
     Weight,
@@ -49,7 +49,7 @@ from memory_kb.text import has_cjk, load_json, tokens
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
 #: Sections that are cut into passages, the best by their own words and meaning.
-SECTIONS = 24
+MOST_SECTIONS = 24
 
 
 def retrieve(
@@ -91,7 +91,7 @@ class SearchTrace(NamedTuple):
 
     found: Found
     texts: Mapping[int, TextScore]
-    sections: list[Section]
+    sections: list[ScoredSection]
     shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
@@ -149,13 +149,13 @@ def _how_far_to_guess(texts: Mapping[int, TextScore], full_score: float) -> floa
     return 1.0 - said**2
 
 
-def _choose_competing(sections: Sequence[Section], *, by_entry: bool) -> dict[int, Candidate]:
+def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> dict[int, Candidate]:
     """Return the best sections, and those that say the same as one of them, by key.
 
     All of them where each entry is wanted, or where the successor of what is superseded may be far below it.
     """
     cuts_all = by_entry or any(section.candidate.is_superseded for section in sections)
-    best = sections[: None if cuts_all else SECTIONS]
+    best = sections[: None if cuts_all else MOST_SECTIONS]
     alike = {(section.candidate.title, section.relevance) for section in best}
     return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
 
@@ -173,13 +173,13 @@ def _nearness_of(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list
 
 def _score_sections(
     found: Found, texts: Mapping[int, TextScore], trusted: float, weights: Mapping[int, Weight], ranking: Ranking
-) -> list[Section]:
+) -> list[ScoredSection]:
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
     relevance = fuse(Sides(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), ranking)
     sections = [
-        Section(candidate, fit, weights[candidate.key].apply(fit))
+        ScoredSection(candidate, fit, weights[candidate.key].apply(fit))
         for candidate, fit in zip(found.candidates, relevance, strict=True)
     ]
     return sorted(sections, key=lambda section: (-section.score, -section.relevance))
@@ -220,7 +220,7 @@ def _add_similarity(
         chunk = chunks[key]
         return -relevance[key], chunk.source, chunk.position, chunk.part
 
-    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in sorted(relevance, key=order)[:SECTIONS]}
+    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in sorted(relevance, key=order)[:MOST_SECTIONS]}
     similar = compare_with_best(texts, relevance, stop_words(sorted(tokens(" ".join(query.words)))))
     return [
         share._replace(similarity=counts * similar.get(passage.key, 0.0))
@@ -331,7 +331,7 @@ def _make_hit(
             prominence_factor=_round(best.weight.factor),
         ),
         text=group.text,
-        explanation=explain(group, trace, rank, ranks.get(_id(group))) if request.explain else (),
+        explanation=explain_hit(group, trace, rank, ranks.get(_id(group))) if request.explain else (),
         copies=group.copies,
     )
 
@@ -348,7 +348,7 @@ def _round(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
+def explain_hit(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
     `before` is its rank before variety counted; None beyond the candidates.

@@ -9,7 +9,7 @@ from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, FilterWords, Freshness, Hit, SearchResult, StoredEntry
-from memory_kb.private import cut_private
+from memory_kb.private_text import cut_private
 from memory_kb.store.logs import log_shown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
-    from memory_kb.search.agent_memory import HostMemory
+    from memory_kb.search.agent_memory import AgentMemory
     from memory_kb.search.candidates import Request
     from memory_kb.vault import Vault
 
@@ -32,7 +32,7 @@ class Searching:
         self._vault = vault
         self._index = index
         self._get_models = get_models
-        self._host: HostMemory | None = None
+        self._host: AgentMemory | None = None
 
     def search(
         self,
@@ -164,11 +164,11 @@ class Searching:
         host = self._open_agent_memory()
         return host.search(request, only_ungiven=only_ungiven) if host else ()
 
-    def _open_agent_memory(self) -> HostMemory | None:
-        from memory_kb.search.agent_memory import HostMemory, is_on
+    def _open_agent_memory(self) -> AgentMemory | None:
+        from memory_kb.search.agent_memory import AgentMemory, is_on
 
         if self._host is None and is_on(self._vault):
-            self._host = HostMemory(self._vault)
+            self._host = AgentMemory(self._vault)
         return self._host
 
     def _search_team(

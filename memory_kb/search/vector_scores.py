@@ -44,7 +44,7 @@ class Nearness(NamedTuple):
     trusted: float = 1.0
 
 
-def find_near(
+def find_near_chunks(
     index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]
 ) -> list[Candidate]:
     """Return the chunks nearest to a question among those that pass the filters.
@@ -79,13 +79,13 @@ def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
     return keys
 
 
-def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]:
+def scores_of(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]:
     """Return the scores of the passages of chunks by key; chunks without a vector are left out.
 
     Example:
         >>> import numpy as np
         >>> near = np.array([0.5, 0.25, 0.75], np.float32)
-        >>> look_up(Nearness(np.array([4, 8]), near[[0, 2]], np.array([0, 1, 3]), near), [8, 3, 9])
+        >>> scores_of(Nearness(np.array([4, 8]), near[[0, 2]], np.array([0, 1, 3]), near), [8, 3, 9])
         {8: [0.25, 0.75]}
     """
     import numpy as np

@@ -13,7 +13,7 @@ from memory_kb.search.candidates import CANDIDATES, Request
 from memory_kb.search.groups import count_fitting, diversify
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import SECTIONS, SearchTrace, explain_prominence, trace_search
+from memory_kb.search.search import MOST_SECTIONS, SearchTrace, explain_prominence, trace_search
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -121,8 +121,8 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
         return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
     place = next((number for number, item in enumerate(trace.sections, 1) if item.candidate.key in keys), None)
     if place is not None:
-        reason = f"{_describe_words(case, query)}; it is at place {place} of the sections found, and the {SECTIONS} best of them compete"
-        least = trace.sections[SECTIONS - 1].score
+        reason = f"{_describe_words(case, query)}; it is at place {place} of the sections found, and the {MOST_SECTIONS} best of them compete"
+        least = trace.sections[MOST_SECTIONS - 1].score
         return Absence("outside-pool", reason, score=trace.sections[place - 1].score, needed=least)
     own = -min(index.ranks(query.expression, WEIGHTS, keys).values(), default=0.0)
     pool = [candidate for candidate in trace.found.candidates if candidate.rank < 0][:CANDIDATES]
@@ -144,10 +144,10 @@ def _describe_nearness(case: Case, trace: SearchTrace) -> str:
     """Return how near the entry is in meaning beside the nearest ones; "" for a text search."""
     if case.question is None or trace.found.nearness is None:
         return ""
-    from memory_kb.search.vector_scores import look_up, score_nearness
+    from memory_kb.search.vector_scores import score_nearness, scores_of
 
     nearness = score_nearness(case.question)
-    mine = look_up(nearness, case.keys)
+    mine = scores_of(nearness, case.keys)
     if not mine:
         return "it has no vector yet"
     best = max(map(max, mine.values()))

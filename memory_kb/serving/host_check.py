@@ -77,7 +77,7 @@ def has_bearer(headers: Mapping[str, str], token: str) -> bool:
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-class Listen(NamedTuple):
+class ListenAddress(NamedTuple):
     """An address to listen at; port 0 is any free one."""
 
     host: str
@@ -94,22 +94,22 @@ class Listen(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def read_place(text: str) -> Listen:
-    """Return the place that HOST:PORT names; either may be left out.
+def parse_address(text: str) -> ListenAddress:
+    """Return the address that HOST:PORT names; either may be left out.
 
     Example:
-        >>> read_place("0.0.0.0:80"), read_place("9000"), read_place("[::1]:0").host
-        (Listen(host='0.0.0.0', port=80), Listen(host='127.0.0.1', port=9000), '::1')
+        >>> parse_address("0.0.0.0:80"), parse_address("9000"), parse_address("[::1]:0").host
+        (ListenAddress(host='0.0.0.0', port=80), ListenAddress(host='127.0.0.1', port=9000), '::1')
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon:
         host, port = ("", text.strip()) if text.strip().isdecimal() else (text.strip(), "8765")
     if not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"{text!r} is no place to listen at", "write HOST:PORT, such as 127.0.0.1:8765")
-    return Listen(host.strip("[]") or "127.0.0.1", int(port))
+    return ListenAddress(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def bind_socket(place: Listen, token: str | None, variable: str) -> tuple[socket.socket, Listen]:
+def bind_socket(place: ListenAddress, token: str | None, variable: str) -> tuple[socket.socket, ListenAddress]:
     """Return a socket that listens at an address, and the address with the port that it got.
 
     UsageError where other machines could reach it and there is no token, or where nobody can listen there.
@@ -123,7 +123,7 @@ def bind_socket(place: Listen, token: str | None, variable: str) -> tuple[socket
     except OSError as exc:
         problem = f"cannot listen at {place.shown}: {exc.strerror or exc}"
         raise UsageError(problem, "name another, or port 0 for any that is free") from exc
-    return listening, Listen(place.host, listening.getsockname()[1])
+    return listening, ListenAddress(place.host, listening.getsockname()[1])
 
 
 def run_server(app: Any, listening: socket.socket) -> int:

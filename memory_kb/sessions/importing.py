@@ -151,7 +151,7 @@ class TranscriptImport:
         if source.suffix != ".jsonl" and kind in (None, "markdown"):
             return ()
         if kind and project:
-            where = working_folder(source, kind)
+            where = session_folder(source, kind)
             if not _is_within(where, project):
                 return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
         return self.add_file(source, kind)
@@ -204,7 +204,7 @@ def _lines(source: Path) -> Iterator[RawLine]:
     return (line.text for line in read_lines(source, limit=MAX_RECORD))
 
 
-def working_folder(source: Path, kind: str) -> str | None:
+def session_folder(source: Path, kind: str) -> str | None:
     """Return the folder that the first session of a transcript worked in, or None where nothing says so.
 
     Gemini CLI writes a checksum of the folder; SpecStory and aider write into the folder itself.

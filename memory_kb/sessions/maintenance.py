@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: The parts of `consolidate`, in their order.
-STAGES = ("semantic", "dedup", "age", "archive", "promote")
+CONSOLIDATE_PARTS = ("semantic", "dedup", "age", "archive", "promote")
 #: Maintenance is due a week after it was done last.
 _EVERY = timedelta(days=7)
 #: What was shown is remembered this long; runs can be undone this long.
@@ -139,10 +139,10 @@ class Maintenance:
 
         Steps are independent: an error in one is reported, and the next one runs.
         """
-        if stage is not None and stage not in STAGES:
-            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
+        if stage is not None and stage not in CONSOLIDATE_PARTS:
+            raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(CONSOLIDATE_PARTS)}")
         parts = self.all_parts(dry_run=dry_run)
-        return tuple(run_step(name, [("", parts[name])]) for name in STAGES if stage in (None, name))
+        return tuple(run_step(name, [("", parts[name])]) for name in CONSOLIDATE_PARTS if stage in (None, name))
 
     def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due: each step a week after it was done last, or all of it with `force`.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.capture import read_messages
+from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
-from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_call
+from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_tool_call
 from memory_kb.store.events import Event, searchable
 from memory_kb.text import count_tokens, jaccard, tokens
 
@@ -93,7 +93,7 @@ class _CallReader:
         if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
             self.cwd = self.cwd or str((event.args or {})["cwd"])
         elif event.type == "tool_call" and not is_own_call(event.tool, event.args):
-            started = _Started(read_call(event.tool, event.args, self.cwd), seq, count_tokens(searchable(event)))
+            started = _Started(read_tool_call(event.tool, event.args, self.cwd), seq, count_tokens(searchable(event)))
             if event.ok is not None or event.error:
                 self._answer(started, event)
             else:
@@ -162,7 +162,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
             found.prompts.append(event._replace(seq=event.seq or number))
         else:
             reader.take(event, event.seq or number)
-    for message in read_messages(events):
+    for message in read_user_messages(events):
         for statement in message.statements:
             found.add(Need("correction", message.event.seq, comparable_text(statement.text)))
     return found

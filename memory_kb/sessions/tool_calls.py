@@ -100,15 +100,15 @@ class PendingCalls(Generic[T]):
         return self._known.pop(key or "", None)
 
 
-def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
+def read_tool_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
     """Return what a tool call does.
 
     Example:
-        >>> read_call("Bash", {"command": "cd api && uv run pytest -x tests/test_a.py 2>&1 | tail -5"})[:4]
+        >>> read_tool_call("Bash", {"command": "cd api && uv run pytest -x tests/test_a.py 2>&1 | tail -5"})[:4]
         ('test', 'pytest', ('tests/test_a.py',), 'uv run pytest -x tests/test_a.py')
-        >>> read_call("Edit", {"file_path": "/home/ana/api/src/a.py", "old_string": "x"}, "/home/ana/api")[:3]
+        >>> read_tool_call("Edit", {"file_path": "/home/ana/api/src/a.py", "old_string": "x"}, "/home/ana/api")[:3]
         ('edit', 'Edit', ('src/a.py',))
-        >>> [read_call(tool, {"path": "a.py"}).kind for tool in ("mcp__files__write_file", "write_todos")]
+        >>> [read_tool_call(tool, {"path": "a.py"}).kind for tool in ("mcp__files__write_file", "write_todos")]
         ['edit', 'plan']
     """
     tool, args = tool or "tool", args or {}

@@ -13,7 +13,15 @@ from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import CHECKS, Call, CallFault, PendingCalls, ToolOutcome, read_answer, read_call
+from memory_kb.sessions.tool_calls import (
+    CHECKS,
+    Call,
+    CallFault,
+    PendingCalls,
+    ToolOutcome,
+    read_answer,
+    read_tool_call,
+)
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES, SessionFiles
 from memory_kb.text import shorten
@@ -249,7 +257,7 @@ class _Tracer:
         return len(self.log) - 1
 
     def _begin(self, event: Event) -> tuple[Call, int | None]:
-        call = read_call(event.tool, event.args, self.cwd)
+        call = read_tool_call(event.tool, event.args, self.cwd)
         if is_own_call(event.tool, event.args) or call.kind == "plan":
             return call._replace(kind="plan"), None
         self._count_action()

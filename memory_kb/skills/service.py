@@ -28,7 +28,7 @@ from memory_kb.skills.skill import (
     SkillWritten,
     check_skill,
     choose_candidates,
-    find_same,
+    find_same_skill,
     find_skill,
     is_named,
     key_of,
@@ -201,7 +201,7 @@ class Skills:
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with self._writer.lock(place.scope, dry_run=dry_run):
             memories = self.skills()
-            same = find_same(memories, draft, place, force=force)
+            same = find_same_skill(memories, draft, place, force=force)
             if same is None:
                 entry_id, path = self._name_skill(draft, place, memories)
                 change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Stored on request.")
@@ -282,7 +282,7 @@ class Skills:
             if key_of(name) in batch.names:
                 return SkillMoved(name, "", "", "known", f"{where} has the name of one before it")
             batch.names.add(key_of(name))
-            same = find_same(batch.memories, draft, batch.place, force=batch.is_forced)
+            same = find_same_skill(batch.memories, draft, batch.place, force=batch.is_forced)
             if same:
                 return self._update_known(same, found, batch)
         except Forgotten as exc:

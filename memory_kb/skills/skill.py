@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memory_kb.credentials import texts_of
 from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
 from memory_kb.learning.playbook import in_force
-from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render, without_empty
+from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render_new_entry, without_empty
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.memory import Memory
 from memory_kb.model import Hit, Location, Problem
@@ -230,7 +230,9 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     return replace(draft, text=text)
 
 
-def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False) -> Memory | None:
+def find_same_skill(
+    memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False
+) -> Memory | None:
     """Return the live skill of a scope that has the draft's name; Forgotten where one was, unless `force`."""
     name = draft.text.name
     here = [memory for memory in memories if memory.kind == "skill" and memory.place[:3] == place[:3]]
@@ -261,7 +263,7 @@ def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, r
     named = without_empty({"name": draft.text.name, "description": draft.text.description})
     body = draft.body if draft.body is not None else render_skill(draft.text)
     kept = Draft(body, "skill", tags=draft.tags or (), source=draft.source, fields={**named, **draft.fields})
-    return create_file(path, render(kept, entry_id, now), reason, entry_id)
+    return create_file(path, render_new_entry(kept, entry_id, now), reason, entry_id)
 
 
 def plan_skill_update(

@@ -18,7 +18,7 @@ from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.lists_and_fences import plain_lines
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.memory import Memory
 from memory_kb.model import Link
-from memory_kb.private import cut_private_values
+from memory_kb.private_text import cut_private_values
 from memory_kb.text import encode
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ def plan_fields(memory: Memory, values: "Mapping[str, Value]", reason: str) -> C
     change with its text.
 
     Example:
-        >>> from memory_kb.model import Location, Memory
+        >>> from memory_kb.memory import Memory
+        >>> from memory_kb.model import Location
         >>> memory = Memory("x", "a.md", "", Location(), "T", "Text.", metadata={"id": "x", "status": "active"})
         >>> plan_fields(memory, {"status": "active"}, "Again.") is None
         True
@@ -174,7 +175,8 @@ def last_seen(memory: Memory, at: datetime) -> str:
     """Return the day of the last sighting of an entry when there is one more, of a moment that may be long ago.
 
     Example:
-        >>> from memory_kb.model import Location, Memory
+        >>> from memory_kb.memory import Memory
+        >>> from memory_kb.model import Location
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"last_reinforced": "2026-03-01"})
         >>> last_seen(memory, datetime(2026, 1, 2, tzinfo=UTC)), last_seen(memory, datetime(2026, 5, 1, tzinfo=UTC))
         ('2026-03-01', '2026-05-01')
@@ -187,7 +189,8 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
     """Return the entry's links with some more, as its frontmatter holds them; none is there twice.
 
     Example:
-        >>> from memory_kb.model import Location, Memory
+        >>> from memory_kb.memory import Memory
+        >>> from memory_kb.model import Location
         >>> with_links(Memory("x", "a.md", "", Location(), "T", ""), Link("y", "superseded_by"))
         [{'to': 'y', 'relation': 'superseded_by'}]
     """
@@ -206,7 +209,8 @@ def with_words(memory: Memory, name: str, *words: str) -> list[str]:
     """Return a list of words of the entry, such as `sources`, with some more, without repetitions.
 
     Example:
-        >>> from memory_kb.model import Location, Memory
+        >>> from memory_kb.memory import Memory
+        >>> from memory_kb.model import Location
         >>> with_words(Memory("x", "a.md", "", Location(), "T", "", metadata={"flags": ["review"]}), "flags", "review", "stale")
         ['review', 'stale']
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.store.logs import format_time
 from memory_kb.text import load_json
 
@@ -247,7 +247,7 @@ def _word(value: object) -> str:
 
 
 #: A moment as events have it, if its numbers are those of a moment.
-_NORMAL = regex(r"[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}\.[0-9]{3}Z")
+_NORMAL = lazy_regex(r"[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}\.[0-9]{3}Z")
 
 
 def normal_time(value: object) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.text import decode, hash_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
 from memory_kb.markdown.splice import Splice
-from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.regular_files import make_folder, open_for_reading, open_regular
 from memory_kb.seal import Seal
 from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.json_lines import append_lines, dump_line, parse_line, read_raw_lines, replace_lines
@@ -141,7 +141,7 @@ class Journal:
     def strike_out(self, start: int) -> None:
         """Take the last run, which changed nothing, out of the log."""
         with contextlib.suppress(OSError):
-            descriptor = open_plain(self.file, os.O_WRONLY)
+            descriptor = open_regular(self.file, os.O_WRONLY)
             try:
                 os.ftruncate(descriptor, start)
             finally:
@@ -197,7 +197,7 @@ class Journal:
                 raise UnreadableInput(f"the log {self.file} is damaged: {exc}") from exc
         blob = self._folder / "blobs" / packed["blob"]
         try:
-            with read_plain(blob) as stream:
+            with open_for_reading(blob) as stream:
                 return stream.read()
         except OSError as exc:
             raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
@@ -224,7 +224,7 @@ class Journal:
         size = self.size
         if not size:
             return None
-        with read_plain(self.file) as stream:
+        with open_for_reading(self.file) as stream:
             stream.seek(max(0, size - _TAIL))
             last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
         if "end" in (parse_line(last) or {}):
@@ -274,7 +274,7 @@ class Journal:
     def runs(self) -> Iterator[Run]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
         try:
-            stream = read_plain(self.file)
+            stream = open_for_reading(self.file)
         except FileNotFoundError:
             return
         with stream:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.regular_files import make_folder, open_for_reading, open_regular
 from memory_kb.text import load_json
 
 
@@ -23,10 +23,10 @@ def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool 
     data = b"".join(map(dump_line, lines))
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     try:
-        descriptor = open_plain(path, flags)
+        descriptor = open_regular(path, flags)
     except FileNotFoundError:
         make_folder(path.parent)
-        descriptor = open_plain(path, flags)
+        descriptor = open_regular(path, flags)
     with _named(path), os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
@@ -77,7 +77,7 @@ def read_objects(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[
 def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
-        stream = read_plain(path)
+        stream = open_for_reading(path)
     except FileNotFoundError:
         return
     with stream:
@@ -93,7 +93,7 @@ def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Put a file with these lines in the place of another, on the disk when this returns."""
     part = path.with_name(f"{path.name}.tmp")
     try:
-        with _named(path), os.fdopen(open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
+        with _named(path), os.fdopen(open_regular(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
             stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
             stream.flush()
             os.fsync(stream.fileno())

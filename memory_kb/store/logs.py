@@ -129,7 +129,7 @@ class RetrievalLog:
 
 def _line_of(retrieval: Retrieval) -> dict[str, Any]:
     """Return what is known of a retrieval as its line; texts are cut, without private parts and credentials."""
-    from memory_kb.private import cut_private
+    from memory_kb.private_text import cut_private
 
     line: dict[str, Any] = {}
     for name, value in retrieval._asdict().items():

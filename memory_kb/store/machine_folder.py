@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.plainfiles import MACHINE, make_folder, read_plain, write_plain
+from memory_kb.regular_files import MACHINE, make_folder, open_for_reading, replace_file
 from memory_kb.seal import Seal, SealKey, load_seal_key
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
@@ -51,7 +51,7 @@ def prepare_machine(folder: Path, key: SealKey, *, is_shipped: bool = True) -> M
     notices += tuple(_set_links_aside(folder))
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        write_plain(ignore, _GITIGNORE.encode(), 0o644)
+        replace_file(ignore, _GITIGNORE.encode(), 0o644)
     if not os.access(folder, os.W_OK):
         raise PermissionError(13, "not writable", str(folder))
     return MachineFolder(folder, seal, notices)
@@ -87,10 +87,10 @@ def _set_aside(folder: Path) -> Path:
     os.rename(folder, aside)
     folder.mkdir()
     if not aside.is_symlink() and aside.is_dir():
-        write_plain(aside / ".gitignore", _GITIGNORE.encode(), 0o644)
+        replace_file(aside / ".gitignore", _GITIGNORE.encode(), 0o644)
         for name in _KEPT:
-            with contextlib.suppress(OSError), read_plain(aside / name) as stream:
-                write_plain(folder / name, stream.read(1_000_000), 0o644)
+            with contextlib.suppress(OSError), open_for_reading(aside / name) as stream:
+                replace_file(folder / name, stream.read(1_000_000), 0o644)
     return aside
 
 
@@ -140,8 +140,8 @@ def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[st
     new = [file for file in found if not os.path.lexists(target / file.name)]
     for file in () if dry_run else new:
         make_folder(target)
-        with read_plain(file) as stream:
-            write_plain(target / file.name, stream.read())
+        with open_for_reading(file) as stream:
+            replace_file(target / file.name, stream.read())
     word = "can be taken over" if dry_run else "taken over"
     yield f"{counted(len(new), 'session')} {word}, {len(found) - len(new)} are here already"
 
@@ -151,8 +151,8 @@ def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]
     if not (aside / _INDEX).is_file() or (aside / _INDEX).is_symlink():
         return
     for side in () if dry_run else _SIDE_FILES:
-        with contextlib.suppress(FileNotFoundError), read_plain(aside / f"{_INDEX}{side}") as stream:
-            write_plain(folder / f"{_INDEX}.broken{side}", stream.read())
+        with contextlib.suppress(FileNotFoundError), open_for_reading(aside / f"{_INDEX}{side}") as stream:
+            replace_file(folder / f"{_INDEX}.broken{side}", stream.read())
         (folder / f"{_INDEX}{side}").unlink(missing_ok=True)
     yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
 
@@ -176,7 +176,7 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         is_new = not wanted.exists()
         machine = prepare_machine(wanted, key)
         if is_new and vault.memory is None:
-            write_plain(wanted / PLAIN_MARK, _PLAIN_TEXT, 0o644)
+            replace_file(wanted / PLAIN_MARK, _PLAIN_TEXT, 0o644)
         return machine
     except OSError as exc:
         if not wanted.parent.is_dir():

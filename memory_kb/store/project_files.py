@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.text import printable
 
 if TYPE_CHECKING:

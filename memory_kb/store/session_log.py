@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import Redacted, find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
 from memory_kb.injected import classify_own_text, is_own_call
-from memory_kb.plainfiles import make_folder, open_plain, read_plain
-from memory_kb.private import cut_private
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.private_text import cut_private
+from memory_kb.regular_files import make_folder, open_for_reading, open_regular
 from memory_kb.store.events import (
     MAX_LINE,
     MAX_TEXT,
@@ -92,7 +92,7 @@ class SessionFiles:
     def writing(self, session: str) -> "Iterator[SessionWriter]":
         """Hold the lock of a session to append to it."""
         with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
-            descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            descriptor = open_regular(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 yield SessionWriter(descriptor, session)
             finally:
@@ -223,7 +223,7 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
 
     A last line without its end is given too: `end` is then the end of the file.
     """
-    with read_plain(path) as file:
+    with open_for_reading(path) as file:
         file.seek(offset)
         while text := file.readline(limit + 1):
             end = offset + len(text)
@@ -250,9 +250,9 @@ _MOST_TEXTS = 10_000
 _LONGEST_NAME = 200
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
-_ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What Windows takes for a device, whatever follows the dot.
-_DEVICES = regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
+_DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def check_id(session: str) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 
 
 def find_repository(folder: Path) -> Path | None:

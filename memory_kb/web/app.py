@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.serving.host_check import Listen, bind_socket, run_server
+from memory_kb.serving.host_check import ListenAddress, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.safe_paths import explain_parts
@@ -153,7 +153,7 @@ STYLE_HASHES = (
 
 def serve(
     address: Address,
-    place: Listen,
+    place: ListenAddress,
     token: str | None = None,
     *,
     is_opening: bool = False,

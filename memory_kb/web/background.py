@@ -8,7 +8,7 @@ import threading
 import time
 
 from memory_kb.serving.workers import Address
-from memory_kb.vault import give_way
+from memory_kb.vault import lower_priority
 
 #: Seconds between two looks, however much changes; and after which one is old, since code that is cited, pictures and
 #: rights change beside the index.
@@ -53,5 +53,5 @@ class BackgroundLooks:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        give_way(process.pid)
+        lower_priority(process.pid)
         return process

@@ -20,12 +20,20 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
 from memory_kb.model import Entry
-from memory_kb.plainfiles import read_file
+from memory_kb.regular_files import read_file
 from memory_kb.reports import RunReport
 from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
-from memory_kb.web.properties import find_properties, note_from_form, split_text
-from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
+from memory_kb.web.properties import find_properties, note_from_form, split_frontmatter
+from memory_kb.web.render import (
+    MAX_CHARACTERS,
+    Embedded,
+    LinkBase,
+    find_contents,
+    find_embeds,
+    render_note,
+    without_title,
+)
 from memory_kb.web.site import LONGEST_FORM, Handler, PageRequest, Parameters, param, see_other
 
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
@@ -71,7 +79,7 @@ def show_entry(request: PageRequest) -> Response:
     return request.page(
         "entry.html", choices=request.choices(), source=source, view=view, entry=source.entry,
         curve=_draw_curve(kb, source.entry), ranking=kb.vault.settings.ranking,
-        body=None if is_plain else Markup(render(text, place)),  # noqa: S704 - the renderer escapes
+        body=None if is_plain else Markup(render_note(text, place)),  # noqa: S704 - the renderer escapes
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(metadata.get("aliases", metadata.get("alias"))) if metadata else (),
     )  # fmt: skip
@@ -178,9 +186,9 @@ def _draw_new(request: PageRequest, problem: str, folder: str | None) -> Respons
 
 def preview(request: PageRequest) -> Response:
     """What is being written, as it will read."""
-    _, body = split_text(request.param("text", MAX_CHARACTERS).replace("\r\n", "\n"))
+    _, body = split_frontmatter(request.param("text", MAX_CHARACTERS).replace("\r\n", "\n"))
     place = _place_of(request, _read_path(request), body)
-    return request.page("preview.html", body=Markup(render(body, place)))  # noqa: S704 - the renderer escapes
+    return request.page("preview.html", body=Markup(render_note(body, place)))  # noqa: S704 - the renderer escapes
 
 
 def show_remarks(request: PageRequest) -> Response:
@@ -271,10 +279,10 @@ def _draw_form(
     lines = (theirs.splitlines(), text.splitlines()) if theirs else ([], [])
     diff = "\n".join(unified_diff(*lines, "in the file now", "yours", lineterm=""))
     status = 409 if theirs is not None else 422 if problem else 200
-    head, body = split_text(text if merged is None else merged)
+    head, body = split_frontmatter(text if merged is None else merged)
     entries = parse_document(head, source.view.path).entries
     return request.page(
-        "edit.html", status=status, mine=split_text(text), head=head, body=body,
+        "edit.html", status=status, mine=split_frontmatter(text), head=head, body=body,
         properties=find_properties(entries[0].metadata) if entries else (), wanted=read_wanted(request.fields),
         source=source, view=source.view, problem=problem, theirs=theirs, merged=merged, diff=diff,
     )  # fmt: skip

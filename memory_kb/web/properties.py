@@ -26,11 +26,11 @@ class Property(NamedTuple):
     is_list: bool = False
 
 
-def split_text(text: str) -> tuple[str, str]:
+def split_frontmatter(text: str) -> tuple[str, str]:
     r"""Return the frontmatter of a note with its lines of dashes, and the text below it.
 
     Example:
-        >>> split_text("---\nid: a\n---\n# A\n"), split_text("# A\n")
+        >>> split_frontmatter("---\nid: a\n---\n# A\n"), split_frontmatter("# A\n")
         (('---\nid: a\n---\n', '# A\n'), ('', '# A\n'))
     """
     entries = parse_document(text, "note.md").entries

@@ -78,11 +78,11 @@ class LinkBase(NamedTuple):
     keeps_lines: bool = False
 
 
-def render(text: str, place: LinkBase) -> str:
+def render_note(text: str, place: LinkBase) -> str:
     """Return the HTML of a note; raw HTML is there as text, headings one level lower.
 
     Example:
-        >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
+        >>> render_note("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
         '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
     """
     # What scrolls can be reached by keys.

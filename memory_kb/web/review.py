@@ -9,7 +9,7 @@ from markupsafe import Markup
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.text import encode, hash_of
 from memory_kb.web.entries import read_wanted
-from memory_kb.web.render import LinkBase, render
+from memory_kb.web.render import LinkBase, render_note
 from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, PageRequest, see_other
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def show_review(request: PageRequest) -> Response:
     asked, items = request.query, request.kept("review", lambda kb: kb.review.list())
     first = (asked.page - 1) * PAGE_SIZE
     shown = items[first : first + PAGE_SIZE]
-    texts = [Markup(render(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
+    texts = [Markup(render_note(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
     pages = -(-len(items) // PAGE_SIZE)
     return request.page("review.html", asked=asked, items=shown, total=len(items), texts=texts, pages=pages)
 
@@ -37,7 +37,7 @@ def show_item(request: PageRequest) -> Response:
     view = review.show(wanted.name(request.kb))
     rejection = review.reject(wanted.name(request.kb), dry_run=True).diff
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
-    body = Markup(render(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
+    body = Markup(render_note(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
     return request.page(
         "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
         text=text.strip("\n"), was=hash_of(encode(view.text)), at=f"{view.item.path}:{view.item.line}",

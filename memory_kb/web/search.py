@@ -13,7 +13,7 @@ from memory_kb.context.highlight import Stretch, mark, mark_words, read_query_wo
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
 from memory_kb.web.charts import entry_address
-from memory_kb.web.render import LinkBase, render, without_title
+from memory_kb.web.render import LinkBase, render_note, without_title
 from memory_kb.web.site import PAGE_SIZE, PageQuery, PageRequest, see_other
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ def render_passage(text: str, query: str, path: str) -> str:
         >>> render_passage("## Tea\\n\\n- **Green** [[tea]]\\n", "green tea", "a.md")
         '<h3><mark>Tea</mark></h3>\\n<ul>\\n<li><strong><mark>Green</mark></strong> <mark>tea</mark></li>\\n</ul>\\n'
     """
-    return _mark_html(_HTML_TAG.sub(_without_action, render(dedent(text), LinkBase(path))), read_query_words(query))
+    return _mark_html(
+        _HTML_TAG.sub(_without_action, render_note(dedent(text), LinkBase(path))), read_query_words(query)
+    )
 
 
 def _without_action(found: re.Match[str]) -> str:

@@ -95,12 +95,12 @@ class PageQuery(NamedTuple):
         return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
 
 
-def read_query(parameters: Parameters) -> PageQuery:
+def read_page_query(parameters: Parameters) -> PageQuery:
     """Return the query that the parameters of an address describe.
 
     Example:
         >>> from starlette.datastructures import QueryParams
-        >>> read_query(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
+        >>> read_page_query(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
         ('rule',)
     """
     page = param(parameters, "page")
@@ -175,7 +175,7 @@ class PageRequest(NamedTuple):
     @property
     def query(self) -> PageQuery:
         """The search or list that is asked for."""
-        return read_query(self.fields)
+        return read_page_query(self.fields)
 
     def param(self, name: str, longest: int = _MAX_WORD) -> str:
         """Return the last value of a name, or nothing."""

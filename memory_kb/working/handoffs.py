@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
-from memory_kb.learning.render_entry import Draft, check_draft, render, without_empty
+from memory_kb.learning.render_entry import Draft, check_draft, render_new_entry, without_empty
 from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Location
@@ -245,6 +245,6 @@ class Handoffs:
             "artifacts": list(made.artifacts),
             "relevant_patterns": list(made.relevant_patterns),
         }
-        text = render(Draft(render_handoff(made), "handoff", fields=without_empty(fields)), entry_id, now)
+        text = render_new_entry(Draft(render_handoff(made), "handoff", fields=without_empty(fields)), entry_id, now)
         change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
         return HandoffReport(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))

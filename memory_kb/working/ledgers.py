@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.learning.render_entry import Draft, refuse_secrets, render
+from memory_kb.learning.render_entry import Draft, refuse_secrets, render_new_entry
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location
@@ -224,7 +224,7 @@ class Ledgers:
         taken = {one.id for one in here}
         ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
         fields = {"agent_id": agent} | _changed_fields(ledger, given)
-        text = render(Draft(f"# Ledger: {agent}", "ledger", fields=fields), ledger.id, now)
+        text = render_new_entry(Draft(f"# Ledger: {agent}", "ledger", fields=fields), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
         return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
 

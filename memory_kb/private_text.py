@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
 
-_TAG = regex(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
+_TAG = lazy_regex(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
 #: What is in the index for text that a note keeps for its readers.
 MARK = "[private]"
 

@@ -18,11 +18,11 @@ class _Uncompiled:
         return method
 
 
-def regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     r"""Return a regular expression for a module, which is compiled when it is first used.
 
     Example:
-        >>> regex(r"\d+").findall("7 of 12")
+        >>> lazy_regex(r"\d+").findall("7 of 12")
         ['7', '12']
     """
     return cast("re.Pattern[str]", _Uncompiled(pattern, flags))

@@ -19,7 +19,7 @@ _ALWAYS = (
 )
 
 
-def open_plain(path: Path | str, flags: int, mode: int = 0o600) -> int:
+def open_regular(path: Path | str, flags: int, mode: int = 0o600) -> int:
     """Open a file and return its descriptor; a link, a pipe or a device in its place is an error.
 
     Raises:
@@ -47,9 +47,9 @@ def _check_plain(descriptor: int, path: Path | str) -> None:
         raise _not_plain(path)
 
 
-def read_plain(path: Path | str) -> IO[bytes]:
+def open_for_reading(path: Path | str) -> IO[bytes]:
     """Open a file for reading bytes."""
-    return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
+    return os.fdopen(open_regular(path, os.O_RDONLY), "rb")
 
 
 def read_file(path: Path | str, limit: int = -1) -> bytes:
@@ -65,18 +65,18 @@ def read_file(path: Path | str, limit: int = -1) -> bytes:
         return stream.read(limit)
 
 
-def append_plain(path: Path | str) -> IO[bytes]:
+def open_for_appending(path: Path | str) -> IO[bytes]:
     """Open a file for writing bytes at its end, making it where there is none."""
-    return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+    return os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
 
 
-def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
+def replace_file(file: Path, data: bytes, mode: int = 0o600) -> None:
     """Put a new file in the place of whatever has its name, a link included."""
     # The next run deletes what a killed process leaves in there.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         # A stream writes on, or fails, where a full disk takes but a part.
-        with os.fdopen(create_plain(part, mode), "wb") as stream:
+        with os.fdopen(create_regular(part, mode), "wb") as stream:
             stream.write(data)
         os.replace(part, file)
     except BaseException:
@@ -85,7 +85,7 @@ def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
-def create_plain(file: Path, mode: int) -> int:
+def create_regular(file: Path, mode: int) -> int:
     """Create a file that is not there yet, and return its descriptor."""
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 

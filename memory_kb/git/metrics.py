@@ -21,7 +21,7 @@ CUTS = (1, 5, 10)
 _WORDS = re.compile(r"\w+")
 
 
-class File(NamedTuple):
+class GrepFile(NamedTuple):
     """A file as grep sees it, with the ids that are in it."""
 
     path: str
@@ -58,7 +58,7 @@ class QuestionResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MethodScore:
     """One way to search, measured over all questions that expect something.
 
     Attributes:
@@ -74,11 +74,11 @@ class Row:
     mrr: float
 
 
-def measure(query: SavedQuery, hits: Sequence[Hit]) -> QuestionResult:
+def measure_question(query: SavedQuery, hits: Sequence[Hit]) -> QuestionResult:
     """Return where a question found what it should.
 
     Example:
-        >>> measure(SavedQuery("q", ("b", "c")), []).ranks
+        >>> measure_question(SavedQuery("q", ("b", "c")), []).ranks
         {'b': None, 'c': None}
     """
     places = [(hit.path, (hit.id,)) for hit in hits]
@@ -100,13 +100,13 @@ def _rank(query: SavedQuery, places: Sequence[tuple[str, Sequence[str]]]) -> dic
     }
 
 
-def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
+def average_results(name: str, outcomes: Iterable[QuestionResult]) -> MethodScore:
     """Return the means over some questions.
 
     Example:
         >>> outcomes = [QuestionResult(SavedQuery("a", ("x", "z")), {"x": 2, "z": None}), QuestionResult(SavedQuery("b", ("y",)), {"y": None})]
-        >>> summarize("search", outcomes)
-        Row(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
+        >>> average_results("search", outcomes)
+        MethodScore(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
     """
     asked = [outcome for outcome in outcomes if outcome.query.expect]
     count = max(1, len(asked))
@@ -116,22 +116,22 @@ def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
         for cut in CUTS
     }
     hits = {cut: round(sum(map(bool, counted[cut])) / count, 4) for cut in CUTS}
-    return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
+    return MethodScore(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
 
 
-def grep(query: SavedQuery, files: Sequence[File]) -> QuestionResult:
+def grep(query: SavedQuery, files: Sequence[GrepFile]) -> QuestionResult:
     """Return where a question would find what it should by its words alone: `grep -i -e word ...`, file by file.
 
     Files with more of its words come first, then those with more matches, then by name. A file
     counts for every entry in it, which is in grep's favour.
 
     Example:
-        >>> files = [File("a.md", "Tests run.", ("a",)), File("b.md", "Flaky tests run.", ("b",))]
+        >>> files = [GrepFile("a.md", "Tests run.", ("a",)), GrepFile("b.md", "Flaky tests run.", ("b",))]
         >>> grep(SavedQuery("flaky tests", ("b",)), files).rank
         1
     """
     words = list(dict.fromkeys(word.casefold() for word in _WORDS.findall(query.question)))
-    counted: list[tuple[int, int, File]] = []
+    counted: list[tuple[int, int, GrepFile]] = []
     for file in files:
         text = file.text.casefold()
         counts = [text.count(word) for word in words]
@@ -209,13 +209,13 @@ def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> 
             kinds.setdefault(memory.kind, []).append(memory)
     while any(kinds.values()):
         for waiting in kinds.values():
-            question = ask_for(waiting[0], frequency) if waiting else None
+            question = propose_question(waiting[0], frequency) if waiting else None
             if question:
                 yield SavedQuery(question, (waiting[0].id,))
             del waiting[:1]
 
 
-def ask_for(memory: Memory, frequency: Callable[[str], int]) -> str | None:
+def propose_question(memory: Memory, frequency: Callable[[str], int]) -> str | None:
     """Return a note's most informative sentence, or its beginning, as people would ask for it.
 
     A sentence is more informative the rarer its words are; stop words and those of the title say
@@ -224,7 +224,7 @@ def ask_for(memory: Memory, frequency: Callable[[str], int]) -> str | None:
     Example:
         >>> from memory_kb.model import Location
         >>> note = Memory("x", "a.md", "", Location(), "Uploads", "# Uploads\\n\\nThis is so. Uploads retry: *proxies* drop idle sockets.")
-        >>> ask_for(note, lambda word: 1)
+        >>> propose_question(note, lambda word: 1)
         'Uploads retry proxies drop idle sockets'
     """
     body = _CODE.sub(

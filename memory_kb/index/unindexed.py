@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vectors import EmbeddedPassage
 
 
-class Changes(NamedTuple):
+class DiskDifferences(NamedTuple):
     """The report of `status`: the differences by name, and every known problem."""
 
     added: tuple[str, ...]
@@ -39,7 +39,7 @@ class Changes(NamedTuple):
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
-def survey(vault: Vault, index: SqliteIndex) -> Changes:
+def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
     """Compare disk and index without changing either. A file that cannot be read is a problem, and no addition."""
     from memory_kb.index.rows import explain_unreadable
 
@@ -57,10 +57,10 @@ def survey(vault: Vault, index: SqliteIndex) -> Changes:
             added.append(file.path)
     files = index.count_files() + len(added) - len(removed)
     known_problems = tuple(sorted({*problems, *index.problems()}))
-    return Changes(tuple(added), tuple(changed), tuple(removed), known_problems, files)
+    return DiskDifferences(tuple(added), tuple(changed), tuple(removed), known_problems, files)
 
 
-def find_hidden(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
+def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
     for file in walk(vault, vault.settings.ignore, []):

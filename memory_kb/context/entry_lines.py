@@ -9,10 +9,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.context.framing import Given, as_line, flatten, frame
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.memory import Memory
-from memory_kb.regex import regex
 from memory_kb.text import count_tokens, short_id
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
-_SENTENCE = regex(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
+_SENTENCE = lazy_regex(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
 _DAYS_A_USE = 30
 #: Characters of the remark on what an entry cites.
 _MARK_LENGTH = 300

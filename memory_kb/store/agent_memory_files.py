@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.plainfiles import read_file
-from memory_kb.regex import regex
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.regular_files import read_file
 from memory_kb.store.worktrees import find_repository, find_siblings
 from memory_kb.text import load_json
 from memory_kb.vault import Vault
@@ -30,11 +30,11 @@ INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
 SUMMARY, SUMMARY_TOKENS = "memory_summary.md", 2_500
 #: The beginning of a rule that says for which files it holds, in bytes.
 _RULE_HEAD = 4_000
-_COMMENT = regex(r"<!--.*?-->\n?", re.DOTALL)
-_NO_WORD = regex(r"[^A-Za-z0-9]")
+_COMMENT = lazy_regex(r"<!--.*?-->\n?", re.DOTALL)
+_NO_WORD = lazy_regex(r"[^A-Za-z0-9]")
 
 
-class HostFile(NamedTuple):
+class AgentMemoryFile(NamedTuple):
     """A file of an agent's own memory, and whether the agent gives it to its model by itself, at every session."""
 
     shown: str
@@ -43,10 +43,10 @@ class HostFile(NamedTuple):
     is_given: bool
 
 
-def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
+def find_agent_memory_files(vault: Vault) -> tuple[AgentMemoryFile, ...]:
     """Return the files that agents keep about a project and for its person, each once."""
     claude, home = claude_home(vault.environ)
-    found: dict[str, HostFile] = {}
+    found: dict[str, AgentMemoryFile] = {}
     for one in _candidates(vault, claude, home):
         if not os.path.isfile(one.file):
             continue
@@ -61,7 +61,7 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
     return tuple(found.values())
 
 
-def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
+def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[AgentMemoryFile]:
     project, codex = vault.folder, codex_home(vault.environ)
     for folder in claude_memory_folders(project, claude, home):
         yield from _files_in(folder, "claude-code")
@@ -73,7 +73,7 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
         for agent in _subfolders(folder):
             yield from _files_in(agent, "claude-code")
     for folder in (project / ".claude/rules", claude / "rules"):
-        yield from (HostFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
+        yield from (AgentMemoryFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
     yield from _files_in(codex / "memories", "codex", SUMMARY)
     for name, host, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
@@ -81,7 +81,7 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
         ("AGENTS.md", "codex", (project, codex)),
         ("GEMINI.md", "gemini-cli", (project, home / ".gemini")),
     ):
-        yield from (HostFile("", place / name, host, is_given=True) for place in places)
+        yield from (AgentMemoryFile("", place / name, host, is_given=True) for place in places)
 
 
 def claude_home(environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -117,21 +117,21 @@ def _is_inside(place: Path, *folders: Path) -> bool:
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-def measure(text: str) -> tuple[int, int]:
+def measure_index(text: str) -> tuple[int, int]:
     """Return how many lines and bytes of an index count.
 
     Example:
-        >>> measure("# Us\\n<!-- a -->\\n- b\\n")
+        >>> measure_index("# Us\\n<!-- a -->\\n- b\\n")
         (2, 9)
     """
     counted = _COMMENT.sub("", text)
     return counted.count("\n") + (not counted.endswith("\n") and bool(counted)), len(counted.encode())
 
 
-def _files_in(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[HostFile]:
+def _files_in(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[AgentMemoryFile]:
     for file in _note_files(folder):
         if host != "codex" or file.name not in _LEFT_OUT:
-            yield HostFile("", file, host, is_given=file.parent == folder and file.name == given)
+            yield AgentMemoryFile("", file, host, is_given=file.parent == folder and file.name == given)
 
 
 def _note_files(folder: Path) -> Iterator[Path]:
