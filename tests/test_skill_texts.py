@@ -153,18 +153,15 @@ def test_an_update_keeps_what_people_wrote_around_a_list() -> None:
     )
 
 
-def test_a_missing_section_goes_where_it_belongs() -> None:
+def test_a_missing_section_goes_to_the_end() -> None:
     changed = update_body("# Skill: x\n\n## Exit Criteria\n\n- Done.\n", SkillText("x", steps=("One.",)), None)
-    assert changed == "# Skill: x\n\n## Steps\n\n1. One.\n\n## Exit Criteria\n\n- Done.\n"
+    assert changed == "# Skill: x\n\n## Exit Criteria\n\n- Done.\n\n## Steps\n\n1. One.\n"
 
 
 def test_nothing_is_put_into_an_open_fence() -> None:
-    with pytest.raises(CannotSplice, match="close the fence"):
-        update_body("# Skill: x\n\n```\nmake\n", SkillText("x", steps=("One.",)), None)
-    closed = update_body(
-        "# Skill: x\n\n## Template\n\n```\nleft open", SkillText("x", steps=("One.",), template="new"), None
-    )
-    assert closed == "# Skill: x\n\n## Steps\n\n1. One.\n\n## Template\n\n```\nnew\n```"
+    for body in ("# Skill: x\n\n```\nmake\n", "# Skill: x\n\n## Template\n\n```\nleft open"):
+        with pytest.raises(CannotSplice, match="close the fence"):
+            update_body(body, SkillText("x", steps=("One.",), template="new"), None)
 
 
 def test_the_place_of_a_part_is_never_in_a_fence() -> None:

@@ -28,15 +28,7 @@ PARTS = {
     "exit_criteria": "Exit Criteria",
     "template": "Template",
 }
-#: Further spellings that are read.
-_SPELLINGS = {
-    "prerequisite": "prerequisites",
-    "step": "steps",
-    "procedure": "steps",
-    "common errors and fixes": "errors",
-    "common errors": "errors",
-    "exit criterion": "exit_criteria",
-} | {heading.lower(): part for part, heading in PARTS.items()}
+_PART_OF = {heading.lower(): part for part, heading in PARTS.items()}
 _BLANK = " \t\r\n"
 _SIGN = re.compile(r"#{1,6}(?:\s|$)|`{3}|~{3}|-{3}|={3}|[-*+>](?:\s|$)|\d{1,9}[.)]\s")
 
@@ -111,7 +103,7 @@ def _known(sections: Sequence[Section]) -> dict[str, Section]:
     """Return the sections that hold a part; the first of each."""
     known: dict[str, Section] = {}
     for section in sections:
-        part = _SPELLINGS.get(" ".join(section.heading.lower().rstrip(":").split()))
+        part = _PART_OF.get(" ".join(section.heading.lower().rstrip(":").split()))
         if part and section.level == 2:
             known.setdefault(part, section)
     return known
@@ -127,7 +119,7 @@ def _preamble(text: str, sections: Sequence[Section]) -> Span:
 def update_body(body: str, new: SkillText, described: str | None, newline: str = "\n") -> str:
     """Return a body with those parts replaced that `new` speaks of; every other byte stays.
 
-    A part that says the same stays as it is written, a missing section is put where it belongs, and prose around a list
+    A part that says the same stays as it is written, a missing section is put at the end, and prose around a list
     stays. `described` is the description so far: where the body does not repeat it, people's words under the title
     stay.
     """
@@ -140,7 +132,7 @@ def update_body(body: str, new: SkillText, described: str | None, newline: str =
         section = _known(find_sections(body)).get(part)
         rendered = _render_part(part, value).replace("\n", newline)
         if section is None:
-            body = _insert(body, part, rendered, newline)
+            body = _append(body, part, rendered, newline)
         elif not _is_same_part(part, getattr(parse_skill(body), part), value):
             body = _replace(body, part, section.content, rendered, newline)
     return body
@@ -187,15 +179,10 @@ def _put(body: str, place: Span, text: str, newline: str) -> str:
     return f"{body[: place.start]}{lead}{text}{tail}{body[place.end :]}"
 
 
-def _insert(body: str, part: str, rendered: str, newline: str) -> str:
-    """Put a section before the first of those that come after it, else at the end."""
-    order = list(PARTS)
-    later = [section for name, section in _known(find_sections(body)).items() if order.index(name) > order.index(part)]
-    block = f"## {PARTS[part]}{newline}{newline}{rendered}".rstrip()
-    if later:
-        place = min(section.span.start for section in later)
-        return f"{body[:place]}{block}{newline}{newline}{body[place:]}"
+def _append(body: str, part: str, rendered: str, newline: str) -> str:
+    """Put a section at the end."""
     if has_open_fence(body):
         raise CannotSplice(f"{PARTS[part]} cannot be added to a text that ends in an open code fence; close the fence")
+    block = f"## {PARTS[part]}{newline}{newline}{rendered}".rstrip()
     text = body.rstrip("\r\n")
     return f"{text}{newline * 2 if text else ''}{block}{body[len(text) :] or newline}"
