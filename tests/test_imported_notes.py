@@ -47,7 +47,6 @@ def test_observations_become_entries_and_relations_links(kb: KnowledgeBase, sour
     coffee, tea = made["Coffee Brewing Methods"], made["Tea Brewing Methods"]
     assert coffee.metadata["links"] == [
         {"to": tea.id, "relation": "related_to"},
-        {"to": tea.id, "relation": "derived_from"},
     ]
     assert (coffee.metadata["created_at"], coffee.tags, tea.tags) == ("2025-10-24", ("coffee", "brewing"), ("guide",))
     text = kb.show(coffee.id).text or ""

@@ -187,21 +187,6 @@ _RELATION = re.compile(
 _EMPTY_SECTION = re.compile(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", re.MULTILINE | re.IGNORECASE)
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
-#: Our kinds for the categories of observations, and our relations for those of notes.
-_KINDS = {
-    **{kind: kind for kind in ("decision", "preference", "architecture", "policy")},
-    "design": "architecture",
-    **dict.fromkeys(("rule", "convention", "guideline", "pattern", "best-practice"), "rule"),
-    **dict.fromkeys(("pitfall", "gotcha", "warning", "anti-pattern"), "pitfall"),
-}
-_RELATIONS = {
-    **{relation: relation for relation in RELATIONS},
-    **dict.fromkeys(("extends", "implements", "part_of"), "elaborates"),
-    **dict.fromkeys(("inspired_by", "based_on"), "derived_from"),
-    "instance_of": "example_of",
-    "replaces": "supersedes",
-    "replaced_by": "superseded_by",
-}
 
 
 class NotedFact(NamedTuple):
@@ -302,7 +287,7 @@ def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, s
     yield NotePiece("note", note.path, note.line, key, draft)
     for one in taken.observations:
         said, category = f"{note.title}: {one.text}", tag_of(one.category)
-        kind = _KINDS.get(category, "fact")
+        kind = _kind_called(category)
         tags = one.tags if kind == category or one.category == "Note" else tuple(dict.fromkeys((category, *one.tags)))
         linked = {**origin, "links": [{"to": own_id, "relation": "elaborates"}]}
         draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=linked)
@@ -315,7 +300,8 @@ def _links(relations: Sequence[tuple[str, str]], names: dict[str, str], own: str
     for word, target in relations:
         to = names.get(target.removesuffix(".md").casefold())
         if to and to != own:
-            links[to, _RELATIONS.get(re.sub("[ -]", "_", word.casefold()), "related_to")] = None
+            relation = re.sub("[ -]", "_", word.casefold())
+            links[to, relation if relation in RELATIONS else "related_to"] = None
     return [{"to": to, "relation": relation} for to, relation in links]
 
 
