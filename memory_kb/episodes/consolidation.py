@@ -190,20 +190,12 @@ RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 
 
-class DroppedPattern(NamedTuple):
-    """A pattern that was found and not kept, and why."""
-
-    text: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True)
 class PatternReport:
-    """What was decided about the rules and pitfalls found, the entries that got more sources, and patterns not kept."""
+    """What was decided about the rules and pitfalls found, and the entries that got more sources."""
 
     taken: tuple[Ingested, ...]
     extended: tuple[str, ...]
-    dropped: tuple[DroppedPattern, ...]
     run: RunReport
 
 
@@ -223,14 +215,14 @@ class Consolidation:
     weigh: Callable[[str, Collection[str]], SessionCounts]
     made_since: frozenset[str]
 
-    def plan(self) -> tuple[list[Learning], list[Change], list[DroppedPattern]]:
-        """Return new learnings, the changes that add sources, one for each entry, and what was not kept.
+    def plan(self) -> tuple[list[Learning], list[Change]]:
+        """Return new learnings, and the changes that add sources, one for each entry.
 
         A cluster counts when one of its episodes is new: of the last 24 hours, or the source of nothing yet.
         """
         episodes = with_stated(recent_episodes(self.memories, self.now, self.made_since), self.memories)
         sources = frozenset(source for memory in self.memories for source in memory.words("sources"))
-        done: list[Learning | Change | DroppedPattern | None] = []
+        done: list[Learning | Change | None] = []
         for group in cluster_episodes(episodes, self.vectors):
             if any(is_new(one, sources, self.now) for one in group):
                 done += map(self._settle_pattern, find_patterns(group))
@@ -240,7 +232,7 @@ class Consolidation:
             if isinstance(one, Change):
                 changes.setdefault(one.entry_id, one)
         learnings = [one for one in done if isinstance(one, Learning)]
-        return learnings, list(changes.values()), [one for one in done if isinstance(one, DroppedPattern)]
+        return learnings, list(changes.values())
 
     @functools.cached_property
     def _rules(self) -> list[Memory]:
@@ -254,24 +246,19 @@ class Consolidation:
     def _pitfalls(self) -> list[Memory]:
         return [memory for memory in self.memories if memory.kind == "pitfall"]
 
-    def _settle_pattern(self, pattern: Pattern) -> Learning | Change | DroppedPattern | None:
+    def _settle_pattern(self, pattern: Pattern) -> Learning | Change | None:
         known = _find_rule(pattern, self._rules)
         if known:
             return plan_more_sources(known, pattern.episodes, self.now, RULE_STEP, RULE_CAP)
         there = _find_saying(self._statements, pattern.said[0]) if len(pattern.said) == 1 else None
-        if there:
-            return DroppedPattern(pattern.text, f"{there.id} says it already")
-        if pattern.confidence < LEAST_CONFIDENCE:
-            return DroppedPattern(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
-        if any(_make_rule(pattern, said).entry_id in self.made_ids for said in pattern.said):
-            return DroppedPattern(pattern.text, "it was taken away before")
+        was_made = any(_make_rule(pattern, said).entry_id in self.made_ids for said in pattern.said)
+        if there or was_made or pattern.confidence < LEAST_CONFIDENCE:
+            return None
         own = {one.diary.session_id for one in pattern.episodes if one.diary.session_id}
         good, bad = self.weigh(pattern.text, own)
         counts = SessionCounts(pattern.ended("success") + good, pattern.ended("failure") + bad)
-        verdict = judge_rule(pattern.text, counts)
-        if verdict.decision == "reject":
-            return DroppedPattern(pattern.text, verdict.reason)
-        return _make_rule(pattern, pattern.said[0])
+        is_refuted = judge_rule(pattern.text, counts).decision == "reject"
+        return None if is_refuted else _make_rule(pattern, pattern.said[0])
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
         draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, TITLE))

@@ -165,7 +165,7 @@ class Episodes:
             return memory.kind == "episode" and memory.is_live
 
         memories, vectors = self._memories.read_with_vectors(lambda _: True, is_episode)
-        learnings, changes, dropped = Consolidation(
+        learnings, changes = Consolidation(
             memories,
             self._vault.clock(),
             vectors,
@@ -175,7 +175,7 @@ class Episodes:
         ).plan()
         plan = self._memories.plan_ingest(learnings)
         run = self._writer.run("consolidate", (*changes, *plan.changes), dry_run=dry_run)
-        return PatternReport(plan.results, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
+        return PatternReport(plan.results, tuple(change.entry_id or "" for change in changes), run)
 
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
