@@ -18,6 +18,7 @@ from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import managed_block
+from memory_kb.markdown.outline import read_outline
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
@@ -376,8 +377,6 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
 
 
 _MAX_BYTES, _MAX_ENTRIES = 200_000, 500
-_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
-_FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 def examine_agent_memories(vault: Vault) -> Iterator[Problem]:
@@ -421,16 +420,7 @@ def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
 def _entries(one: AgentMemoryFile) -> Iterator[tuple[int, str]]:
     """Yield the items and paragraphs of a file, each with its line."""
     text = without_ours(_read_text(one.file).encode(), one.file).decode()
-    text = _FRONTMATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
-    start, words = 0, list[str]()
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        is_new = bool(_ITEM.match(line)) or not line.strip() or line.startswith("#")
-        if is_new and words:
-            yield start, " ".join(words)
-            words.clear()
-        if line.strip() and not line.startswith("#"):
-            start = start if words else number
-            words.append(_ITEM.sub("", line).strip())
+    return ((item.line, " ".join(item.text.split())) for item in read_outline(text))
 
 
 def _read_text(file: Path) -> str:

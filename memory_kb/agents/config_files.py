@@ -88,16 +88,15 @@ def insert_json(name: str, text: str, path: JsonPath, value: Any) -> str:
     for key in reversed(path[1:]):
         value = [value] if key == -1 else {key: value}
     slots, end = _slots(text, start), _DECODER.raw_decode(text, start)[1]
-    is_inline = "\n" not in text[start:end]
     found = _INDENT.match(text)
     indent, newline = found[1] if found else "  ", "\r\n" if "\r\n" in text else "\n"
-    lines = json.dumps(value, ensure_ascii=False, indent=None if is_inline and slots else indent)
+    lines = json.dumps(value, ensure_ascii=False, indent=indent)
     label = "" if path[0] == -1 else f"{json.dumps(path[0], ensure_ascii=False)}: "
     item = label + lines.replace("\n", newline + indent * depth)
     if slots:
         at = slots[-1].end
-        return f"{text[:at]},{' ' if is_inline else newline + indent * depth}{item}{text[at:]}"
-    last = newline + indent * (depth - 1) if is_inline else ""
+        return f"{text[:at]},{newline}{indent * depth}{item}{text[at:]}"
+    last = newline + indent * (depth - 1) if "\n" not in text[start:end] else ""
     return f"{text[: start + 1]}{newline}{indent * depth}{item}{last}{text[start + 1 :]}"
 
 

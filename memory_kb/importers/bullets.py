@@ -5,75 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_letters, read_source_note, tag_of
 from memory_kb.injected import strip
 from memory_kb.learning.render_entry import Draft
-from memory_kb.markdown.lists_and_fences import find_items, find_sections
-from memory_kb.markdown.scanner import Heading, find_headings
+from memory_kb.markdown.lists_and_fences import find_sections
+from memory_kb.markdown.outline import OWN_BLOCK, Bullet, read_outline
 from memory_kb.model import Span
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES
 from memory_kb.text import as_text, parse_date, shorten
 
-_PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _MOST = 2_000
 
 #: The files that agents or people curate by hand, line by line.
 CURATED = ("MEMORY.md", "USER.md")
 DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:-[\w.-]+)?\.md$")
 _POINTER = re.compile(r"\[[^\]\n]*\]\(([^)\s:]+\.md)\)")
-
-
-class Bullet(NamedTuple):
-    """A bullet with all that belongs to it, or a paragraph; `headings` are those above it, the outermost first."""
-
-    text: str
-    line: int
-    headings: tuple[str, ...]
-    is_bullet: bool
-
-
-def read_outline(text: str) -> Iterator[Bullet]:
-    """Yield the outermost bullets and the paragraphs of a text.
-
-    What is indented below a bullet is part of it. Comments and memory-kb's own blocks are left out.
-
-    Example:
-        >>> outline = read_outline("# A\\n## B\\n- one\\n  more\\n  - sub\\n- two\\n\\nPara.\\n")
-        >>> [(item.text, item.headings[-1], item.line) for item in outline]
-        [('one\\nmore\\n- sub', 'B', 3), ('two', 'B', 6), ('Para.', 'B', 8)]
-    """
-    text = _COMMENT.sub(_blank, _OURS.sub(_blank, text.replace("\r\n", "\n")))
-    above: list[Heading] = []
-    start, line, counted = 0, 1, 0
-    for heading in (*find_headings(text), None):
-        end = heading.span.start if heading else len(text)
-        for at, said, is_bullet in _blocks(text, Span(start, end)):
-            line, counted = line + text.count("\n", counted, at), at
-            yield Bullet(said.strip(), line, tuple(one.words for one in above), is_bullet)
-        if heading:
-            above = [*(one for one in above if one.level < heading.level), heading]
-            start = heading.span.end
-
-
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
-
-
-def _blocks(text: str, place: Span) -> Iterator[tuple[int, str, bool]]:
-    """Yield where each bullet and paragraph of a place begins, its text, and whether it is a bullet."""
-    at = place.start
-    for item in (*find_items(text, place), None):
-        end = item.span.start if item else place.end
-        for paragraph in _PARAGRAPH.finditer(text, at, end):
-            yield paragraph.start(), paragraph[0], False
-        if item:
-            yield item.span.start, item.text, True
-            at = item.span.end
 
 
 def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
@@ -88,12 +37,11 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
         >>> pieces[-1].why
         'a paragraph, not a rule in a list'
     """
-    # Frontmatter that cannot be read is no text either.
-    text, globs = _FRONT.sub(_blank, file.text), _globs(read_source_note(file))
-    for block in _OURS.finditer(text):
-        line = text.count("\n", 0, block.start()) + 1
+    globs = _globs(read_source_note(file))
+    for block in OWN_BLOCK.finditer(file.text):
+        line = file.text.count("\n", 0, block.start()) + 1
         yield NotePiece("block", file.path, line, why="memory-kb keeps this block itself")
-    for item in read_outline(text):
+    for item in read_outline(file.text):
         yield _read_item(item, file.path, globs)
 
 

@@ -98,19 +98,14 @@ def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the messages of the branch that is shown, from its root to its last.
-
-    Where the export does not name the last, all of them in the order of their times.
-    """
+    """Return the messages of the branch that is shown, from its root to its last."""
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    messages = {name: node["message"] for name, node in nodes.items() if isinstance(node.get("message"), dict)}
-    path: dict[str, None] = {}
+    path: dict[str, Any] = {}
     at = last
     while isinstance(at, str) and at in nodes and at not in path and len(path) < _MOST_NODES:
-        path[at] = None
+        path[at] = nodes[at].get("message")
         at = nodes[at].get("parent")
-    shown = [(name, messages[name]) for name in reversed(path) if name in messages]
-    return shown or sorted(messages.items(), key=lambda one: _number(one[1].get("create_time")))
+    return [(name, message) for name, message in reversed(path.items()) if isinstance(message, dict)]
 
 
 def _chatgpt_text(content: Mapping[str, Any]) -> str:
@@ -118,7 +113,3 @@ def _chatgpt_text(content: Mapping[str, Any]) -> str:
     if content.get("content_type", "text") not in ("text", "multimodal_text") or not isinstance(parts, list):
         return ""
     return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
-
-
-def _number(value: object) -> float:
-    return value if isinstance(value, int | float) else 0.0
