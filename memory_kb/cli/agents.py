@@ -1,4 +1,4 @@
-"""The commands install, uninstall, bridge, export, import, hook, mcp, lsp, serve and completion."""
+"""The commands install, uninstall, bridge, export, hook and completion."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from memory_kb.cli.app import (
     cli,
     dry_run_option,
     flag,
-    need_extra,
     option,
-    place_options,
     shared_options,
-    vaults_option,
     verb,
 )
 from memory_kb.cli.output import (
@@ -32,11 +29,9 @@ from memory_kb.cli.output import (
     say,
 )
 from memory_kb.cli.print_runs import finish_run, print_preview
-from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.agents.self_test import ProofCheck
-    from memory_kb.importers.service import ImportReport
     from memory_kb.reports import RunReport
 
 
@@ -198,53 +193,6 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     return 0
 
 
-#: As `learning/imports/pieces.py` has them, which is not loaded for the help.
-_FORMATS = ("auto", "basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
-_SHOWN = 20
-
-
-@verb("import")
-@click.argument("source", type=click.Path())
-@option("--format", "What SOURCE is.", choice=_FORMATS, default="auto")
-@option("--as wanted", "What an export becomes.", choice=["entries", "sessions"], default="entries")
-@place_options("Where the entries go.", "them")
-@dry_run_option()
-def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
-    """Import notes, memories or conversations of another tool.
-
-    SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a
-    JSON file of mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only
-    what a person states as a preference, a correction or a constraint is kept; with --as sessions they become session
-    logs instead. SOURCE stays as it is. Importing it again brings in what is new.
-
-    \b
-    memory-kb import AGENTS.md --dry-run
-    memory-kb import ~/basic-memory
-    """
-    report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
-    fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
-    preview = options.dry_run and (options.as_json or wanted == "entries")
-    show = say if options.dry_run else click.echo
-    return finish_run(options, report.run, fields, report=lambda: _print_report(report, show), preview=preview)
-
-
-def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
-    if report.sessions or report.events:
-        show(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
-    for what in dict.fromkeys(one.what for one in report.pieces):
-        counts = {action: count for (name, action), count in report.count().items() if name == what}
-        actions = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-        show(f"{counted(sum(counts.values()), what)}: {actions}")
-    for one in [one for one in report.pieces if one.message][:_SHOWN]:
-        say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
-    for left in report.left_out[:_SHOWN]:
-        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
-    if len(report.left_out) > _SHOWN:
-        say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
-    if not report.pieces and not report.events:
-        show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
-
-
 @verb("hook", context_settings={"ignore_unknown_options": True})
 @click.argument("event")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="")
@@ -263,88 +211,6 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
 
     named = {"--agent": agent, "--vault": options.vault, "--home": options.home}
     answer_hook([event, *rest, *(word for name, value in named.items() if value is not None for word in (name, value))])
-
-
-_DEFAULT_PLACE = "127.0.0.1:8765"
-
-
-@verb("mcp")
-@option(
-    "--http",
-    f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
-    metavar="[HOST:PORT]",
-    is_flag=False,
-    flag_value=_DEFAULT_PLACE,
-)
-@option("--token", "What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN].", envvar="MEMORY_KB_MCP_TOKEN")
-@option("--profile", "Offer six tools, or all.", choice=["default", "full"], default="default")
-@flag("--no-watch", "Do not keep the index up to date between calls.")
-@vaults_option
-def mcp_verb(
-    options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool, vaults: tuple[str, ...]
-) -> int:
-    """Serve the vault to agents over MCP, on standard input and output or over HTTP.
-
-    Over HTTP it listens to this machine alone; to listen elsewhere takes a token.
-
-    \b
-    memory-kb mcp
-    memory-kb --vault ~/notes mcp --http 127.0.0.1:9000 --profile full
-    """
-    need_extra("mcp", "the MCP server", "mcp")
-    import anyio
-
-    from memory_kb.mcp.transports import ToolService, serve_http, serve_stdio
-    from memory_kb.serving.host_check import parse_address
-    from memory_kb.serving.workers import Address
-
-    address = Address.named(options.vault, options.home)
-    service = ToolService(address, profile, is_watching=not no_watch, vaults=vaults)
-    return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
-
-
-@verb("lsp")
-@flag("--stdio", "Speak on standard input and output, which is the default.")
-def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
-    """Serve an editor as a language server.
-
-    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
-    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
-    serves the vault around the folder that the editor has open.
-
-    \b
-    memory-kb lsp
-    memory-kb --vault ~/notes lsp
-    """
-    need_extra("lsp", "the language server", "pygls")
-    from memory_kb.lsp.server import serve
-
-    return serve(options.vault, options.home)
-
-
-@verb("serve")
-@option("--host", "Where to listen.", default="127.0.0.1")
-@option("--port", "The port; 0 is any that is free.", type=click.IntRange(0, 65535), default=8766)
-@option("--token", "What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].", envvar="MEMORY_KB_SERVE_TOKEN")
-@flag("--open is_opening", "Open it in the browser.")
-@flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")
-@vaults_option
-def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: bool, **chosen: Any) -> int:
-    """Open a page in the browser to search, read and edit.
-
-    Only this machine can reach it; to listen elsewhere takes a token.
-
-    \b
-    memory-kb serve --open
-    memory-kb --vault ~/notes serve --port 0
-    """
-    need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
-    from memory_kb.serving.host_check import ListenAddress
-    from memory_kb.serving.workers import Address
-    from memory_kb.web.app import serve
-
-    address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
-    return serve(address, place, token or None, is_watching=not no_watch, **chosen)
 
 
 @click.command("completion")

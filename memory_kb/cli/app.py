@@ -30,19 +30,21 @@ _SECTIONS = {
 }
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
-    "agents": "serve install import uninstall bridge hook mcp lsp export completion",
-    "entries": "init learn forget rename supersede",
-    "episodes": "capture extract reflect episode diary premortem assume",
+    "agents": "install uninstall bridge hook export completion",
+    "citations": "cite verify",
+    "entries": "init learn forget rename supersede import",
+    "episodes": "capture extract reflect episode diary",
     "evaluate": "eval benefit ci",
     "git": "undo git commit",
     "index": "status index watch doctor lint model cache",
-    "maintenance": "stage consolidate maintain reinforce promote compact contradictions cite verify",
+    "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
     "review": "outcome review exposure",
     "rules": "rules sweep",
     "search": "search show list context links stats why-not",
+    "servers": "serve mcp lsp",
     "sessions": "session",
     "skills": "skills procedure",
-    "working": "ledger handoff continuity",
+    "working": "ledger handoff continuity premortem assume",
 }
 _MODULE_OF = {verb: module for module, verbs in _MODULES.items() for verb in verbs.split()}
 _VERBS = tuple(verb for verbs in _SECTIONS.values() for verb in verbs.split())

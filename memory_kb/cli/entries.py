@@ -1,9 +1,10 @@
-"""The commands init, learn, forget, supersede and rename."""
+"""The commands init, learn, forget, supersede, rename and import."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +28,7 @@ from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
+    from memory_kb.importers.service import ImportReport
     from memory_kb.reports import Purged
 
 
@@ -216,3 +218,50 @@ def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: b
     """
     report = options.kb.rename(wanted, new, title=title, file=file, folder=folder, dry_run=options.dry_run)
     return finish_run(options, report, nothing="It is called so already.")
+
+
+#: As `importers/notes` has them, which is not loaded for the help.
+_FORMATS = ("auto", "basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
+_SHOWN = 20
+
+
+@verb("import")
+@click.argument("source", type=click.Path())
+@option("--format", "What SOURCE is.", choice=_FORMATS, default="auto")
+@option("--as wanted", "What an export becomes.", choice=["entries", "sessions"], default="entries")
+@place_options("Where the entries go.", "them")
+@dry_run_option()
+def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
+    """Import notes, memories or conversations of another tool.
+
+    SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a
+    JSON file of mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only
+    what a person states as a preference, a correction or a constraint is kept; with --as sessions they become session
+    logs instead. SOURCE stays as it is. Importing it again brings in what is new.
+
+    \b
+    memory-kb import AGENTS.md --dry-run
+    memory-kb import ~/basic-memory
+    """
+    report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
+    fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
+    preview = options.dry_run and (options.as_json or wanted == "entries")
+    show = say if options.dry_run else click.echo
+    return finish_run(options, report.run, fields, report=lambda: _print_report(report, show), preview=preview)
+
+
+def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
+    if report.sessions or report.events:
+        show(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
+    for what in dict.fromkeys(one.what for one in report.pieces):
+        counts = {action: count for (name, action), count in report.count().items() if name == what}
+        actions = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+        show(f"{counted(sum(counts.values()), what)}: {actions}")
+    for one in [one for one in report.pieces if one.message][:_SHOWN]:
+        say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
+    for left in report.left_out[:_SHOWN]:
+        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
+    if len(report.left_out) > _SHOWN:
+        say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
+    if not report.pieces and not report.events:
+        show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")

@@ -1,4 +1,4 @@
-"""The commands reflect, episode, diary, capture, extract, premortem and assume."""
+"""The commands reflect, episode, diary, capture and extract."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ from memory_kb.model import Problem
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import counted, printable
-from memory_kb.working.task_files import RECOMMENDATIONS, Milestones
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
@@ -284,70 +283,3 @@ def _describe_cost(used: Metered, *, dry_run: bool) -> str:
     if not used.calls:
         return "no call to a language model"
     return f"would take {used}, estimated" if dry_run else str(used)
-
-
-_NOTHING_NEW = "Nothing is new; nothing was written."
-
-
-@verb("premortem")
-@click.argument("text", nargs=-1)
-@option("--title", "What the plan is called [default: its first line].")
-@option("--job", "The job it is for.")
-@option("--task", "The task of that job.")
-@allow_secret_option
-@dry_run_option()
-def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
-    """Record a plan and what may go wrong, before the work begins.
-
-    TEXT is both; a single - reads it from stdin. It is kept in .premortem.md beside the notes and rewritten when the
-    plan changes. `extract` holds the session against it.
-
-    \b
-    memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
-    memory-kb premortem - --title "Move to Postgres" < plan.md
-    """
-    report = options.kb.premortem(text_argument(text, errors="replace"), dry_run=options.dry_run, **chosen)
-    return finish_run(options, report, nothing=_NOTHING_NEW)
-
-
-@verb("assume")
-@click.argument("milestone", required=False)
-@option("--complexity", "How hard the work is taken to be.", show_default=False, default="")
-@option("--approach", "Whether the approach is taken to be viable.", show_default=False, default="")
-@option("--preferences", "What the person is taken to want.", show_default=False, default="")
-@option("--scope-note", "What is taken to belong to the work.", show_default=False, default="")
-@option("--recommendation", "What to do now.", choice=RECOMMENDATIONS, default="continue")
-@option("--job", "The job it is about.")
-@option("--task", "The task of that job.")
-@flag("--list is_list", "Show what was assumed so far.")
-@allow_secret_option
-@dry_run_option()
-def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **chosen: Any) -> int:
-    """Record what is assumed when MILESTONE is reached.
-
-    It is kept in .assumptions.jsonl beside the notes. `extract` holds the session against it.
-
-    \b
-    memory-kb assume planned --complexity "small: two modules" --approach "one transaction per file"
-    memory-kb assume built --scope-note "no migration" --recommendation notify --job api
-    """
-    kb = options.kb
-    if is_list:
-        return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
-    if not milestone:
-        raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium, or --list")
-    report = kb.assume(milestone, dry_run=options.dry_run, **chosen)
-    return finish_run(options, report, nothing=_NOTHING_NEW)
-
-
-def _list_assumptions(options: Options, found: Milestones) -> int:
-    names = ("milestone", "timestamp", "assumptions", "recommendation")
-    fields = {"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}
-    rows = []
-    for one in found.checkpoints:
-        assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
-        rows.append((one.timestamp, one.milestone, one.recommendation, assumed))
-    print_listing(options, fields, rows, "Nothing was assumed yet.")
-    for number in found.torn if not options.as_json else ():
-        say(f".assumptions.jsonl:{number}: no checkpoint; the line is passed over")
-    return 0

@@ -1,4 +1,4 @@
-"""The commands consolidate, maintain, reinforce, promote, compact, contradictions, stage, cite and verify."""
+"""The commands consolidate, maintain, reinforce, promote, compact, contradictions and stage."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import FINDINGS, Options, clean, dim_id, format_id, format_place, one_line, pick, say, style
+from memory_kb.cli.output import Options, clean, dim_id, format_place, one_line, pick, say, style
 from memory_kb.cli.print_runs import exit_code, finish_run, print_failures, print_steps, steps_as_json
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
     from memory_kb.learning.contradictions import Contradiction
     from memory_kb.reports import StageReport, StepReport
 
@@ -224,81 +223,3 @@ def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
     click.echo(f"{style(found.cause, bold=True)}: {one_line(found.signal)}; {words}")
     for word, entry in (("older", found.older), ("newer", found.newer)):
         click.echo(f"  {word}  {clean(entry.title)}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}")
-
-
-_VERDICT_COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "green"}
-
-
-@verb("cite")
-@click.argument("wanted", metavar="ID")
-@click.argument("references", metavar="[REF]...", nargs=-1)
-@flag("--from-text", "Also what its text names in code spans and links.")
-@dry_run_option()
-def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool) -> int:
-    """Record which code an entry is about.
-
-    `verify` then notices when that code changes. A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin
-    at the project's folder. It is kept in `cites:` with a hash of the text.
-
-    \b
-    memory-kb cite 69712e00 src/upload.py#L40-L62
-    memory-kb cite 69712e00 docs/api.md src/api/x.py#L10-L20
-    """
-    report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
-    fields = pick(report, "id", "recorded", "refused")
-    notes = [f"not recorded: {one_line(reason)}" for reason in report.refused]
-    preview = options.dry_run and (options.as_json or bool(report.recorded))
-    return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_cited(report), preview=preview)
-
-
-def _print_cited(report: CitedReport) -> None:
-    for reference in report.recorded:
-        click.echo(one_line(reference))
-    if report.recorded and not report.run.changes:
-        say("All of it is recorded already.")
-    elif not report.recorded:
-        say("Its text names no further file of the project.")
-
-
-@verb("verify")
-@click.argument("wanted", metavar="[ID]...", nargs=-1)
-@flag("--all is_all", "All entries that cite something, also with --update.")
-@flag("--update", "They still hold: record what they cite as it is now.")
-@flag("--flag", "Put those that drifted or are gone in the review queue.")
-@dry_run_option()
-def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool) -> int:
-    """Check whether the code that entries cite has changed.
-
-    Exits with 7 when something drifted or is gone. `context` marks what drifted and leaves out what is gone.
-
-    \b
-    memory-kb verify 69712e00 --update
-    memory-kb verify --flag
-    """
-    report = options.kb.verify(*wanted, all=is_all, update=update, flag=flag, dry_run=options.dry_run)
-    fields = pick(report, "claims", "notices")
-    preview = options.dry_run and (options.as_json or update or flag)
-    code = finish_run(
-        options, report.run, fields, notes=report.notices, report=lambda: _print_claims(report), preview=preview
-    )
-    return code or (0 if report.is_sound or flag else FINDINGS)
-
-
-def _print_claims(report: ClaimsReport) -> None:
-    for claim in report.claims:
-        _print_claim(claim)
-    if not report.claims:
-        say("No entry cites anything yet; `memory-kb cite ID REF` records what one is about.")
-
-
-def _print_claim(claim: ClaimView) -> None:
-    verdict = style(f"{claim.verdict:<10}", fg=_VERDICT_COLOURS.get(claim.verdict))
-    place = style(f"{one_line(claim.path)}:{claim.line}", dim=True)
-    click.echo(f"{verdict}  {clean(claim.title)}  {place}  {format_id(claim.id)}")
-    for one in claim.findings:
-        if one.verdict == "fresh":
-            continue
-        said = one.reason
-        if one.verdict == "unrecorded":
-            said = "has no recorded hash; `cite` or `verify --update` records one"
-        click.echo(f"    {one_line(one.ref)} {one_line(said)}")

@@ -1,0 +1,91 @@
+"""The commands mcp, lsp and serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from memory_kb.cli.app import flag, need_extra, option, vaults_option, verb
+from memory_kb.cli.output import Options
+
+_DEFAULT_PLACE = "127.0.0.1:8765"
+
+
+@verb("mcp")
+@option(
+    "--http",
+    f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=_DEFAULT_PLACE,
+)
+@option("--token", "What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN].", envvar="MEMORY_KB_MCP_TOKEN")
+@option("--profile", "Offer six tools, or all.", choice=["default", "full"], default="default")
+@flag("--no-watch", "Do not keep the index up to date between calls.")
+@vaults_option
+def mcp_verb(
+    options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool, vaults: tuple[str, ...]
+) -> int:
+    """Serve the vault to agents over MCP, on standard input and output or over HTTP.
+
+    Over HTTP it listens to this machine alone; to listen elsewhere takes a token.
+
+    \b
+    memory-kb mcp
+    memory-kb --vault ~/notes mcp --http 127.0.0.1:9000 --profile full
+    """
+    need_extra("mcp", "the MCP server", "mcp")
+    import anyio
+
+    from memory_kb.mcp.transports import ToolService, serve_http, serve_stdio
+    from memory_kb.serving.host_check import parse_address
+    from memory_kb.serving.workers import Address
+
+    address = Address.named(options.vault, options.home)
+    service = ToolService(address, profile, is_watching=not no_watch, vaults=vaults)
+    return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
+
+
+@verb("lsp")
+@flag("--stdio", "Speak on standard input and output, which is the default.")
+def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
+    """Serve an editor as a language server.
+
+    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
+    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
+    serves the vault around the folder that the editor has open.
+
+    \b
+    memory-kb lsp
+    memory-kb --vault ~/notes lsp
+    """
+    need_extra("lsp", "the language server", "pygls")
+    from memory_kb.lsp.server import serve
+
+    return serve(options.vault, options.home)
+
+
+@verb("serve")
+@option("--host", "Where to listen.", default="127.0.0.1")
+@option("--port", "The port; 0 is any that is free.", type=click.IntRange(0, 65535), default=8766)
+@option("--token", "What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].", envvar="MEMORY_KB_SERVE_TOKEN")
+@flag("--open is_opening", "Open it in the browser.")
+@flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")
+@vaults_option
+def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: bool, **chosen: Any) -> int:
+    """Open a page in the browser to search, read and edit.
+
+    Only this machine can reach it; to listen elsewhere takes a token.
+
+    \b
+    memory-kb serve --open
+    memory-kb --vault ~/notes serve --port 0
+    """
+    need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
+    from memory_kb.serving.host_check import ListenAddress
+    from memory_kb.serving.workers import Address
+    from memory_kb.web.app import serve
+
+    address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
+    return serve(address, place, token or None, is_watching=not no_watch, **chosen)
