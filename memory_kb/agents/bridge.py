@@ -389,7 +389,7 @@ def examine_agent_memories(vault: Vault) -> Iterator[Problem]:
 
 
 def _examine_index(one: AgentMemoryFile) -> Iterator[Problem]:
-    if (one.host, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
+    if (one.agent, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
         return
     text = _read_text(one.file)
     if excess := explain_excess(one.file.name, text):
@@ -413,7 +413,7 @@ def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
     """Yield entries of two agents of which one says the contrary of the other."""
     entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
     for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
-        if one.host != other.host and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
+        if one.agent != other.agent and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
             yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
 
 

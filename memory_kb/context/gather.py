@@ -119,7 +119,7 @@ class Gathering:
     request: Request
     ranking: Ranking
     today: date
-    question: VectorQuery | None
+    vector_query: VectorQuery | None
     is_kept: Callable[[Memory], bool]
     _files: dict[str, dict[str, Memory]] = field(default_factory=dict)
 
@@ -185,7 +185,7 @@ class Gathering:
         request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
         if not topic.worth:
             return ()
-        hits, _ = retrieve(self.index, request, self.ranking, self.today, self.question)
+        hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
         fitting = [
             (worth, one)
             for one in self._entries_of(hits)
@@ -247,11 +247,11 @@ def gather(
         degraded = vault_index.refresh().reasons
         query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
         request, unnamed = searching.name_key_terms(query)
-        question, reasons = searching.embed_query(index, request)
+        vector_query, reasons = searching.embed_query(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
             ranking, today = vault.settings.ranking, vault.clock().date()
-            material = Gathering(index, wanted, request, ranking, today, question, is_kept).read()
+            material = Gathering(index, wanted, request, ranking, today, vector_query, is_kept).read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
             from memory_kb.index.rows import describe_faults

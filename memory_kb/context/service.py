@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory_kb.working.continuity import Continuity
 
 #: What an agent remembers by itself: so many of its notes at most.
-_MOST_HOST = 3
+_MOST_OF_AGENTS = 3
 #: How long git may take to find the cited files that are not where they were.
 _GIT_SECONDS = 1.0
 
@@ -86,8 +86,8 @@ class Contexts:
         material, degraded = gather(
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )
-        settings, host = self._vault.settings.context, self._ask_host(wanted.task)
-        context = ContextBuilder(material, wanted.labels, today, settings, claims, host, counter.count).build()
+        settings, theirs = self._vault.settings.context, self._search_agent_memory(wanted.task)
+        context = ContextBuilder(material, wanted.labels, today, settings, claims, theirs, counter.count).build()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
             degraded=(*notices, counter.notice) if counter.notice else notices,
@@ -104,12 +104,12 @@ class Contexts:
             raise UsageError("the files are outside the project, and there is no task", hint)
         raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
 
-    def _ask_host(self, task: str) -> tuple[Hit, ...]:
+    def _search_agent_memory(self, task: str) -> tuple[Hit, ...]:
         """Return what an agent remembers by itself about a task, and does not give its model by itself."""
         from memory_kb.search.agent_memory import bears_on
 
         hits = self._searching.search_agent_memory(Request(task, by_entry=True), only_ungiven=True) if task else ()
-        return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_HOST]
+        return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_OF_AGENTS]
 
     def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:
         """Return a function for the state of an entry; the project is read at its first call."""

@@ -58,7 +58,7 @@ class VectorQuery:
 class EmbeddedQuery(NamedTuple):
     """A query as a vector, or None, with reasons why there is none or why not all entries have a vector."""
 
-    question: VectorQuery | None
+    vector_query: VectorQuery | None
     reasons: tuple[str, ...] = ()
 
 

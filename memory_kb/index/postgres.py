@@ -148,7 +148,7 @@ class PostgresIndex(Index):
     def compare(
         self, asked: tuple[VectorSpace, Vectors], filters: Filters
     ) -> tuple[VectorTable | None, tuple[str, ...]]:
-        """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
+        """Return the cosines of a query with the vectors of its space, None without any, and what lacks one."""
         return compare_vectors(self._connection, self._vaults, asked, where(filters, self.sql), self._tables)
 
     def frequency(self, expression: str) -> int:

@@ -106,7 +106,7 @@ def compare_vectors(
     extension = find_extension(connection) if fitting not in tables else None
     if extension and 4 * space.dimension * total > MOST_READ and _has_index(connection, str(space.dimension)):
         condition, values = passing
-        values = {**values, "question": vector.tolist(), "near": [vault.id for vault in fitting]}
+        values = {**values, "query": vector.tolist(), "near": [vault.id for vault in fitting]}
         return _find_near(connection, extension, condition, values, 100.0 * _SAMPLED / total), notes
     if fitting not in tables:
         tables.clear()
@@ -120,9 +120,9 @@ def _find_near(
     """Return the cosines of the passages of the chunks nearest to a query, and of a sample of all."""
     import numpy as np
 
-    dimension = len(values["question"])  # type: ignore[arg-type]
+    dimension = len(values["query"])  # type: ignore[arg-type]
     half, whole = f"{extension}.halfvec({dimension})", f"{extension}.vector({dimension})"
-    distance = f"OPERATOR({extension}.<#>) %(question)s::real[]"
+    distance = f"OPERATOR({extension}.<#>) %(query)s::real[]"
     near = (
         f"SELECT e.key FROM vectors e JOIN chunks c ON c.key = e.key WHERE {condition} AND e.vault = ANY(%(near)s) "
         f"AND cardinality(e.embedding) = {dimension} ORDER BY e.embedding::{half} {distance}::{half} LIMIT {_NEAREST}"

@@ -42,7 +42,7 @@ class AgentMemory:
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return hits in agents' own memories, best first; `only_ungiven` omits what an agent gives its model."""
-        if not _wants_host(request.filters) or not self._refresh():
+        if not _wants_agent_memory(request.filters) or not self._refresh():
             return ()
         assert self._index is not None
         wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
@@ -107,7 +107,7 @@ def is_on(vault: Vault) -> bool:
     return vault.settings.host and vault.cited is None
 
 
-def _wants_host(filters: Filters) -> bool:
+def _wants_agent_memory(filters: Filters) -> bool:
     return not filters.scopes or HOST in filters.scopes
 
 
@@ -122,7 +122,7 @@ def without_ours(data: bytes, file: Path) -> bytes:
 
 
 def _with_host_fields(chunk: Chunk) -> Chunk:
-    """Return a chunk with the name, the kind and the files that its host's frontmatter gives it."""
+    """Return a chunk with the name, the kind and the files that its agent's frontmatter gives it."""
     known: Mapping[str, Any] = json.loads(chunk.metadata) if chunk.metadata else {}
     inner = known.get("metadata")
     word = known.get("type", inner.get("type") if isinstance(inner, dict) else None)
@@ -145,7 +145,7 @@ def bears_on(query: str, hit: Hit, floor: float) -> bool:
 def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: int, max_chars: int) -> tuple[Hit, ...]:
     """Return the hits of the vault and of agents' memories in one order.
 
-    Scores of two indexes are relative to the best of each. A host's count by how many of the query's words its best hit
+    Scores of two indexes are relative to the best of each. An agent's count by how many of the query's words its best hit
     says, beside what the vault's best says.
     """
     if not theirs:

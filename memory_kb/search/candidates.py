@@ -70,10 +70,10 @@ class Found(NamedTuple):
     trusted: float = 1.0
 
 
-def find_candidates(index: Index, request: Request, question: VectorQuery | None = None) -> Found:
+def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None = None) -> Found:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
-    A question with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
+    A query with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
     again in its plain words; a phrase asked for by itself is not.
     """
     query = choose_query(index, request)
@@ -81,12 +81,12 @@ def find_candidates(index: Index, request: Request, question: VectorQuery | None
         if request.filters.file is not None and not request.text.strip():
             return Found(None, index.newest(request.filters, CANDIDATES))
         return Found(None, [], ("the query has no words to look for",))
-    found = _find(index, request, query, question)
+    found = _find(index, request, query, vector_query)
     if found.candidates or not query.terms or not (query.phrases or query.excluded):
         return found
     without = f" without {', '.join(query.excluded)}" if query.excluded else ""
     note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
-    again = _find(index, request, query.loosened(), question)
+    again = _find(index, request, query.loosened(), vector_query)
     return again._replace(notes=(*found.notes, note))
 
 
@@ -136,20 +136,20 @@ def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
     return query._replace(terms=(*query.terms, *often))
 
 
-def _find(index: Index, request: Request, query: TextQuery, question: VectorQuery | None) -> Found:
+def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> Found:
     notes = (
         (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     )
     counts = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
     weights = weigh_terms(counts, index.count_chunks())
     common = _find_common(query, counts, weights)
-    if question is None:
+    if vector_query is None:
         return Found(query, _match(index, request, query, common), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near_chunks, score_nearness, scores_of
 
     is_by_words = request.mode != "vector"
     candidates = _match(index, request, query, common) if is_by_words else []
-    nearness = score_nearness(question)
+    nearness = score_nearness(vector_query)
     candidates += find_near_chunks(index, request.filters, query, nearness, candidates)
     near = scores_of(nearness, [candidate.key for candidate in candidates])
     return Found(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)

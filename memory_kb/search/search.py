@@ -53,14 +53,14 @@ MOST_SECTIONS = 24
 
 
 def retrieve(
-    index: Index, request: Request, ranking: Ranking, today: date, question: VectorQuery | None = None
+    index: Index, request: Request, ranking: Ranking, today: date, vector_query: VectorQuery | None = None
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Return the hits for a request, best first, and notes about them.
 
-    A note tells the user that the query was changed, or that the hits are weak. With a `question`, passages whose
+    A note tells the user that the query was changed, or that the hits are weak. With a `vector_query`, passages whose
     vectors are similar to it count too, whatever their words.
     """
-    trace = trace_search(index, request, ranking, today, question)
+    trace = trace_search(index, request, ranking, today, vector_query)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     groups = trace.ordered
     first, rest = spread(groups, 1 if request.by_entry else request.per_entry)
@@ -74,7 +74,12 @@ def retrieve(
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query
     is_weak = (
-        shown and question is None and request.mode == "auto" and query and not query.phrases and trace.coverage < WEAK
+        shown
+        and vector_query is None
+        and request.mode == "auto"
+        and query
+        and not query.phrases
+        and trace.coverage < WEAK
     )
     return tuple(hits), (*trace.found.notes, *((FEW_WORDS,) if is_weak else ()))
 
@@ -103,10 +108,10 @@ class SearchTrace(NamedTuple):
 
 
 def trace_search(
-    index: Index, request: Request, ranking: Ranking, today: date, question: VectorQuery | None
+    index: Index, request: Request, ranking: Ranking, today: date, vector_query: VectorQuery | None
 ) -> SearchTrace:
     """Do a search step by step: candidates, whole sections, their passages, passages joined, variety."""
-    found = find_candidates(index, request, question)
+    found = find_candidates(index, request, vector_query)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
     # The score of a text that says every word of the query once.

@@ -32,7 +32,7 @@ class Searching:
         self._vault = vault
         self._index = index
         self._get_models = get_models
-        self._host: AgentMemory | None = None
+        self._agent_memory: AgentMemory | None = None
 
     def search(
         self,
@@ -116,9 +116,9 @@ class Searching:
             unnamed += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
             unnamed += (f"there is no job {request.filters.job!r}",)
-        asked = self.embed_query(index, request)
+        embedded = self.embed_query(index, request)
         with index.snapshot():
-            result = self._rank(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
+            result = self._rank(index, request, embedded, (*self._index.take_notices(), *degraded, *unnamed))
         return result._replace(freshness=result.freshness._replace(pending=pending))
 
     def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
@@ -142,13 +142,13 @@ class Searching:
         return _without_embedder(request) if asked == NOT_EMBEDDED else asked
 
     def _rank(
-        self, index: SqliteIndex | PostgresIndex, request: Request, asked: EmbeddedQuery, degraded: tuple[str, ...]
+        self, index: SqliteIndex | PostgresIndex, request: Request, embedded: EmbeddedQuery, degraded: tuple[str, ...]
     ) -> SearchResult:
         """Rank the hits of one index, and name the files that it holds only in part."""
         from memory_kb.search.search import FEW_WORDS, retrieve
 
-        (question, reasons), today = asked, self._vault.clock().date()
-        hits, notes = retrieve(index, request, self._vault.settings.ranking, today, question)
+        (vector_query, reasons), today = embedded, self._vault.clock().date()
+        hits, notes = retrieve(index, request, self._vault.settings.ranking, today, vector_query)
         if self._index.may_embed and not reasons:
             notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
         cut, faults = index.cut_files(), index.faults(request.filters)
@@ -156,20 +156,20 @@ class Searching:
             from memory_kb.index.rows import describe_cut, describe_faults
 
             reasons += (*describe_faults(faults), *describe_cut(cut))
-        mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        mode = "text" if vector_query is None else "vector" if request.mode == "vector" else "hybrid"
         return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
 
     def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
-        host = self._open_agent_memory()
-        return host.search(request, only_ungiven=only_ungiven) if host else ()
+        memory = self._open_agent_memory()
+        return memory.search(request, only_ungiven=only_ungiven) if memory else ()
 
     def _open_agent_memory(self) -> AgentMemory | None:
         from memory_kb.search.agent_memory import AgentMemory, is_on
 
-        if self._host is None and is_on(self._vault):
-            self._host = AgentMemory(self._vault)
-        return self._host
+        if self._agent_memory is None and is_on(self._vault):
+            self._agent_memory = AgentMemory(self._vault)
+        return self._agent_memory
 
     def _search_team(
         self, request: Request, vaults: Sequence[str], *, sync: bool, progress: Progress | None
@@ -233,8 +233,8 @@ class Searching:
         try:
             return Listing(self._vault, self._index).show(wanted)
         except (UnknownEntry, UnreadableInput):
-            host = self._open_agent_memory()
-            if host and (found := host.show(wanted)):
+            memory = self._open_agent_memory()
+            if memory and (found := memory.show(wanted)):
                 return found
             raise
 
@@ -267,8 +267,8 @@ class Searching:
 
         try:
             with self._index.team.opened(vaults) as (team_index, notes):
-                asked = self._embed_for_team(team_index, request)
-                return self._explain(team_index, team_index.find(wanted), request, asked, notes)
+                embedded = self._embed_for_team(team_index, request)
+                return self._explain(team_index, team_index.find(wanted), request, embedded, notes)
         except Unreachable as exc:
             answer = self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
             return answer._replace(degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
@@ -281,21 +281,21 @@ class Searching:
 
         self._index.refresh()
         constructed, unnamed = self.name_key_terms(request)
-        asked = self.embed_query(index, constructed)
+        embedded = self.embed_query(index, constructed)
         with index.snapshot():
             unread = explain_unread(self._vault, index, wanted)
             if unread:
-                absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
+                absence, degraded = Absence("not-indexed", unread), (*unnamed, *embedded.reasons)
                 return WhyNot(request.text, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
             entry = find_entry_by_name(self._vault, index, wanted)
-            return self._explain(index, entry, constructed, asked, unnamed)
+            return self._explain(index, entry, constructed, embedded, unnamed)
 
     def _explain(
         self,
         index: SqliteIndex | PostgresIndex,
         entry: StoredEntry,
         request: Request,
-        asked: EmbeddedQuery,
+        embedded: EmbeddedQuery,
         degraded: tuple[str, ...],
     ) -> WhyNot:
         """Explain what a search in an index does not show."""
@@ -303,9 +303,9 @@ class Searching:
         from memory_kb.search.why_not import Case, explain_absence
 
         ranking, today = self._vault.settings.ranking, self._vault.clock().date()
-        case = Case(index, entry, index.keys_of(entry), request, ranking, today, asked.question)
+        case = Case(index, entry, index.keys_of(entry), request, ranking, today, embedded.vector_query)
         why = explain_absence(case)
-        return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *asked.reasons))
+        return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *embedded.reasons))
 
 
 def _without_embedder(request: Request) -> EmbeddedQuery:

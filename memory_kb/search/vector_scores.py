@@ -47,7 +47,7 @@ class Nearness(NamedTuple):
 def find_near_chunks(
     index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return the chunks nearest to a question among those that pass the filters.
+    """Return the chunks nearest to a query among those that pass the filters.
 
     Every phrase of the query must occur in them, and no excluded word may. Those that are also
     `found` by their words are not returned again.
@@ -99,29 +99,29 @@ def scores_of(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]
     }
 
 
-def similarities(question: VectorQuery) -> Floats:
-    """Return the cosine of the question and every row of the table; both are of length 1."""
+def similarities(vector_query: VectorQuery) -> Floats:
+    """Return the cosine of the query and every row of the table; both are of length 1."""
     import numpy as np
 
-    if question.table.cosines is not None:
-        return question.table.cosines
+    if vector_query.table.cosines is not None:
+        return vector_query.table.cosines
     # Row by row: the number of a row does not depend on its place, and no library starts threads.
-    cosines: Floats = np.vecdot(question.table.rows, question.vector)
+    cosines: Floats = np.vecdot(vector_query.table.rows, vector_query.vector)
     return cosines
 
 
-def score_nearness(question: VectorQuery) -> Nearness:
-    """Return how near all passages, and so all chunks, are to a question.
+def score_nearness(vector_query: VectorQuery) -> Nearness:
+    """Return how near all passages, and so all chunks, are to a query.
 
     Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far that
-    exceeds all others, in standard deviations of this question's cosines: it is the same for models whose cosines are
+    exceeds all others, in standard deviations of this query's cosines: it is the same for models whose cosines are
     high and narrow. A table too small to have a deviation worth the name is measured by what is left to 1 instead.
     Where the nearest of many is no nearer than by chance, as in a language that the model does not know, it is trusted
     less.
     """
     import numpy as np
 
-    table, cosines = question.table, similarities(question)
+    table, cosines = vector_query.table, similarities(vector_query)
     alive = slice(None) if table.alive is None else table.alive
     repeated, cosines = table.keys[alive], cosines[alive]
     keys, starts, sizes = np.unique(repeated, return_index=True, return_counts=True)
@@ -141,11 +141,11 @@ def score_nearness(question: VectorQuery) -> Nearness:
     return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores, trusted)
 
 
-def find_nearest(question: VectorQuery, least: float, most: int) -> list[int]:
+def find_nearest(vector_query: VectorQuery, least: float, most: int) -> list[int]:
     """Return the keys of the chunks whose score is at least so much, the nearest first."""
     import numpy as np
 
-    keys, scores = score_nearness(question)[:2]
+    keys, scores = score_nearness(vector_query)[:2]
     places = next(best_first(np.where(scores >= least, scores, np.float32(0.0)), most), np.empty(0, np.int64))
     return [int(key) for key in keys[places]]
 

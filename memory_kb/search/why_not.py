@@ -47,7 +47,7 @@ class Case:
     request: Request
     ranking: Ranking
     today: date
-    question: VectorQuery | None
+    vector_query: VectorQuery | None
 
 
 def explain_absence(case: Case) -> Absence:
@@ -55,7 +55,7 @@ def explain_absence(case: Case) -> Absence:
     hidden = next(_filtered(case), None)
     if hidden:
         return hidden
-    trace = trace_search(case.index, case.request, case.ranking, case.today, case.question)
+    trace = trace_search(case.index, case.request, case.ranking, case.today, case.vector_query)
     mine = [item for item in trace.scored if item.candidate.key in case.keys]
     if not mine:
         return _outside(case, trace)
@@ -142,11 +142,11 @@ def _describe_words(case: Case, query: TextQuery) -> str:
 
 def _describe_nearness(case: Case, trace: SearchTrace) -> str:
     """Return how near the entry is in meaning beside the nearest ones; "" for a text search."""
-    if case.question is None or trace.found.nearness is None:
+    if case.vector_query is None or trace.found.nearness is None:
         return ""
     from memory_kb.search.vector_scores import score_nearness, scores_of
 
-    nearness = score_nearness(case.question)
+    nearness = score_nearness(case.vector_query)
     mine = scores_of(nearness, case.keys)
     if not mine:
         return "it has no vector yet"

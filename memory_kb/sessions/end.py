@@ -105,7 +105,7 @@ class SessionEnd:
         return make_place("project", start.job, start.task)
 
     def _index(self) -> PartResult:
-        return PartResult() if self.dry_run else self.sessions.index_step(self.session)
+        return PartResult() if self.dry_run else self.sessions.index_part(self.session)
 
     def _episodes(self) -> PartResult:
         done = self.episodes.reflect(self.session, dry_run=self.dry_run)
@@ -161,7 +161,7 @@ class SessionEnd:
 
     def _contradictions(self) -> PartResult:
         day = parse_date(self.ended.start.ts) if self.ended.start else None
-        return self.maintenance.contradictions_step(day, dry_run=self.dry_run)
+        return self.maintenance.contradictions_part(day, dry_run=self.dry_run)
 
     def _anti_patterns(self) -> PartResult:
         run = self.review.scan(dry_run=self.dry_run).run

@@ -162,16 +162,16 @@ class Maintenance:
         cycle, checked = self._lifecycle, self._log().last().get("contradictions")
         return {
             "reinforce": lambda: report_changes([self._outcomes.reinforce(dry_run=dry_run)], "counted", "counted"),
-            "semantic": lambda: self._semantic_step(dry_run=dry_run),
-            "dedup": lambda: self._dedup_step(dry_run=dry_run),
+            "semantic": lambda: self._semantic_part(dry_run=dry_run),
+            "dedup": lambda: self._dedup_part(dry_run=dry_run),
             "age": lambda: report_changes([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),
             "archive": lambda: report_changes([cycle.archive(dry_run=dry_run)], "archived", "archived"),
             "promote": lambda: report_changes([cycle.promote(dry_run=dry_run)], "promoted", "promoted"),
-            "contradictions": lambda: self.contradictions_step(checked.date() if checked else None, dry_run=dry_run),
+            "contradictions": lambda: self.contradictions_part(checked.date() if checked else None, dry_run=dry_run),
             "claims": lambda: report_changes([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged"),
-            "sweep": lambda: self._sweep_step(dry_run=dry_run),
-            "doctor": self._doctor_step,
-            "trim": lambda: self._trim_step(dry_run=dry_run),
+            "sweep": lambda: self._sweep_part(dry_run=dry_run),
+            "doctor": self._doctor_part,
+            "trim": lambda: self._trim_part(dry_run=dry_run),
         }
 
     def due_parts(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Part]:
@@ -200,32 +200,32 @@ class Maintenance:
     def _now(self) -> datetime:
         return self._vault.clock().astimezone(UTC)
 
-    def _semantic_step(self, *, dry_run: bool) -> PartResult:
+    def _semantic_part(self, *, dry_run: bool) -> PartResult:
         done = self._episodes.consolidate_semantic(dry_run=dry_run)
         counts = Counter(one.action for one in done.taken) + Counter(extended=len(done.extended))
         return PartResult("; ".join(f"{count} {word}" for word, count in counts.items()), (done.run,))
 
-    def _dedup_step(self, *, dry_run: bool) -> PartResult:
+    def _dedup_part(self, *, dry_run: bool) -> PartResult:
         report = self._compactor.compact(dry_run=dry_run)
         return PartResult(report.sentence, (report.run,))
 
-    def contradictions_step(self, since: date | None, *, dry_run: bool) -> PartResult:
-        """Resolve the contradictions of what is new since a day, as a step."""
+    def contradictions_part(self, since: date | None, *, dry_run: bool) -> PartResult:
+        """Resolve the contradictions of what is new since a day, as a part of a step."""
         report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
         return report_changes([report.run], "entry retired or flagged", "entries retired or flagged")
 
-    def _sweep_step(self, *, dry_run: bool) -> PartResult:
+    def _sweep_part(self, *, dry_run: bool) -> PartResult:
         report = self._rules.sweep(dry_run=dry_run)
         counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
         summary = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
         return PartResult(summary if report.run.changes else "", (report.run,))
 
-    def _doctor_step(self) -> PartResult:
+    def _doctor_part(self) -> PartResult:
         found = (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
         count = len(found)
         return PartResult(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
-    def _trim_step(self, *, dry_run: bool) -> PartResult:
+    def _trim_part(self, *, dry_run: bool) -> PartResult:
         if dry_run:
             return PartResult()
         now = self._now()

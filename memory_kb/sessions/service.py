@@ -138,13 +138,13 @@ class Sessions:
         else:
             from memory_kb.sessions.maintenance import run_step
 
-            steps = () if dry_run else (run_step("index", [("", lambda: self.index_step(session))]),)
+            steps = () if dry_run else (run_step("index", [("", lambda: self.index_part(session))]),)
         action = "ended" if event else "unchanged"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
-    def index_step(self, session: str) -> PartResult:
+    def index_part(self, session: str) -> PartResult:
         from memory_kb.sessions.maintenance import PartResult
 
         with self._open_index() as index:

@@ -39,7 +39,7 @@ class AgentMemoryFile(NamedTuple):
 
     shown: str
     file: Path
-    host: str
+    agent: str
     is_given: bool
 
 
@@ -75,13 +75,13 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[AgentMemoryF
     for folder in (project / ".claude/rules", claude / "rules"):
         yield from (AgentMemoryFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
     yield from _files_in(codex / "memories", "codex", SUMMARY)
-    for name, host, places in (
+    for name, agent, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
         ("CLAUDE.local.md", "claude-code", (project,)),
         ("AGENTS.md", "codex", (project, codex)),
         ("GEMINI.md", "gemini-cli", (project, home / ".gemini")),
     ):
-        yield from (AgentMemoryFile("", place / name, host, is_given=True) for place in places)
+        yield from (AgentMemoryFile("", place / name, agent, is_given=True) for place in places)
 
 
 def claude_home(environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -128,10 +128,10 @@ def measure_index(text: str) -> tuple[int, int]:
     return counted.count("\n") + (not counted.endswith("\n") and bool(counted)), len(counted.encode())
 
 
-def _files_in(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[AgentMemoryFile]:
+def _files_in(folder: Path, agent: str, given: str = "MEMORY.md") -> Iterator[AgentMemoryFile]:
     for file in _note_files(folder):
-        if host != "codex" or file.name not in _LEFT_OUT:
-            yield AgentMemoryFile("", file, host, is_given=file.parent == folder and file.name == given)
+        if agent != "codex" or file.name not in _LEFT_OUT:
+            yield AgentMemoryFile("", file, agent, is_given=file.parent == folder and file.name == given)
 
 
 def _note_files(folder: Path) -> Iterator[Path]:
