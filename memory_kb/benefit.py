@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.context.entry_lines import Claims
+from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.framing import Given
 from memory_kb.context.hook_context import build_prompt_context, find_task, look_up_task
 from memory_kb.context.session_start import build_start, read_start
@@ -60,7 +60,7 @@ _RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
 _NOTE_BYTES = 200_000
 _LINK = "120000"
 #: No citation is judged: the code as it was then is not at hand.
-_UNJUDGED = Claims()
+_UNJUDGED = ClaimChecks()
 
 
 class PastNotes(NamedTuple):

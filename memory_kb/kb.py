@@ -101,7 +101,7 @@ class KnowledgeBase(Services):
     stats = _Verb(lambda kb: kb.listing.stats)
     status = _Verb(lambda kb: kb.listing.status)
     learn = _Verb(lambda kb: kb.entries.learn)
-    learn_claim = _Verb(lambda kb: kb.agent_claims.learn_claim)
+    learn_from_agent = _Verb(lambda kb: kb.agent_learnings.learn_from_agent)
     supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)
     rename = _Verb(lambda kb: kb.editor_actions.rename)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Listing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Watching
-    from memory_kb.learning.agent_claims import AgentClaims
+    from memory_kb.learning.agent_learnings import AgentLearnings
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
@@ -208,10 +208,10 @@ class Services:
         return EntryVerbs(self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories)
 
     @cached_property
-    def agent_claims(self) -> AgentClaims:
-        from memory_kb.learning.agent_claims import AgentClaims
+    def agent_learnings(self) -> AgentLearnings:
+        from memory_kb.learning.agent_learnings import AgentLearnings
 
-        return AgentClaims(self.vault, self.entries, self.rules, self.rule_gate)
+        return AgentLearnings(self.vault, self.entries, self.rules, self.rule_gate)
 
     @cached_property
     def undo_verbs(self) -> Undo:

@@ -29,7 +29,7 @@ from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
-    from memory_kb.context.entry_lines import Claims
+    from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
     from memory_kb.context.rare_words import Recall
     from memory_kb.context.session_start import StartMaterial
@@ -320,10 +320,10 @@ class Hooks:
 
         return look_up_task(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
 
-    def _claims(self) -> Claims:
-        from memory_kb.context.entry_lines import Claims
+    def _claims(self) -> ClaimChecks:
+        from memory_kb.context.entry_lines import ClaimChecks
 
-        return Claims(self._assess)
+        return ClaimChecks(self._assess)
 
     def _assess(self, memory: Memory) -> ClaimState:
         from memory_kb.learning.citations import assess

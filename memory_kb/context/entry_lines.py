@@ -27,7 +27,7 @@ _DAYS_A_USE = 30
 _MARK_LENGTH = 300
 
 
-class Claims:
+class ClaimChecks:
     """What the entries of one context cite, and until when they hold; each is judged once, and only when it may be shown.
 
     Without a function that assesses an entry, all are kept.
@@ -83,7 +83,7 @@ class EntryLines:
     `shown` are the entries that have a line, by their ids.
     """
 
-    def __init__(self, budget: int, claims: Claims, count: "TokenCounter" = count_tokens) -> None:
+    def __init__(self, budget: int, claims: ClaimChecks, count: "TokenCounter" = count_tokens) -> None:
         self._left, self._claims, self._count = budget, claims, count
         self._blocks: list[str] = []
         self.shown: dict[str, Memory] = {}

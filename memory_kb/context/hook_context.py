@@ -15,7 +15,7 @@ from memory_kb.text import has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
 if TYPE_CHECKING:
-    from memory_kb.context.entry_lines import Claims
+    from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
     from memory_kb.context.rare_words import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
@@ -125,7 +125,7 @@ def explain_silence(
     return Absence("found", f"{words}, and comes at rank {rank}", rank)
 
 
-def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: Claims) -> Given:
+def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: ClaimChecks) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
     from memory_kb.context.entry_lines import EntryLines, write_brief
     from memory_kb.context.framing import frame
@@ -158,7 +158,7 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     return list(filter(may_be_given_unasked, found))
 
 
-def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: Claims) -> Given:
+def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: ClaimChecks) -> Given:
     """Write the entries that name a file and were not shown yet, the most used first."""
     from memory_kb.context.entry_lines import EntryLines, order_by_use, write_brief
 

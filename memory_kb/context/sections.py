@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.entry_lines import Claims, EntryLines, write_brief
+from memory_kb.context.entry_lines import ClaimChecks, EntryLines, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.confidence import activation_score, read_evidence
@@ -141,7 +141,7 @@ class ContextBuilder:
         labels: Sequence[str],
         today: date,
         settings: "ContextSettings",
-        claims: Claims,
+        claims: ClaimChecks,
         theirs: Sequence[Hit] = (),
         count: "TokenCounter" = count_tokens,
     ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.context.entry_lines import Claims
+from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import UsageError
@@ -82,7 +82,7 @@ class Contexts:
     def _build(self, wanted: ContextTask, without: Collection[str]) -> Context:
         """Return the context of a task, without some entries; `degraded` says what it lacks."""
         today, counter = self._vault.clock().date(), self._models.counter
-        claims = Claims(self._make_assessor(today))
+        claims = ClaimChecks(self._make_assessor(today))
         material, degraded = gather(
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )

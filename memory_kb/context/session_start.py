@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.context.entry_lines import Claims, EntryLines, order_by_use, write_brief
+from memory_kb.context.entry_lines import ClaimChecks, EntryLines, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional
@@ -80,7 +80,7 @@ def build_start(
     material: StartMaterial,
     fitting: Sequence[Memory],
     today: date,
-    claims: Claims,
+    claims: ClaimChecks,
     max_chars: int | None = None,
 ) -> Given:
     """Write the start of a session: `institutional.md` first and whole, the rest within a budget.

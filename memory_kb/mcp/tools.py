@@ -157,7 +157,7 @@ def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
         words["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
     return answers.format_learned(
-        kb.learn_claim(given["text"], applies_to=applies_to, scope=level or "project", **words)
+        kb.learn_from_agent(given["text"], applies_to=applies_to, scope=level or "project", **words)
     )
 
 

@@ -145,6 +145,7 @@ class Sessions:
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
     def index_part(self, session: str) -> PartResult:
+        """Index the new events of a session, as a part of a step."""
         from memory_kb.sessions.maintenance import PartResult
 
         with self._open_index() as index:

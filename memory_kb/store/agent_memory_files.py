@@ -70,8 +70,8 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[AgentMemoryF
         project / ".claude/agent-memory-local",
         claude / "agent-memory",
     ):
-        for agent in _subfolders(folder):
-            yield from _files_in(agent, "claude-code")
+        for inner in _subfolders(folder):
+            yield from _files_in(inner, "claude-code")
     for folder in (project / ".claude/rules", claude / "rules"):
         yield from (AgentMemoryFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
     yield from _files_in(codex / "memories", "codex", SUMMARY)

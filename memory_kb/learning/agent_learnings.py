@@ -1,4 +1,4 @@
-"""Store what an agent's own model states, judged before: a person's statement needs that person's words."""
+"""Store what an agent's own model states, as far as it can be trusted."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ _MAX_LOG = 8_000_000
 _SHORT = 3
 
 
-class ClaimTrust(NamedTuple):
+class LearningTrust(NamedTuple):
     """The source that an agent's learning gets, and why it waits for a person; empty where it does not."""
 
     source: str
     waits_for: str = ""
 
 
-def judge_claim(claim: Draft, scope: str, typed: Iterable[str]) -> ClaimTrust:
+def judge_trust(draft: Draft, scope: str, typed: Iterable[str]) -> LearningTrust:
     """Return how far an agent's learning is trusted.
 
     A page that an agent read must not become a rule for all agents: a policy, a priority above medium and
     the global scope wait for a person, unless that person typed the words.
 
-    `typed` are the words of people in the sessions that are going on, read only where the claim needs them.
+    `typed` are the words of people in the sessions that are going on, read only where the draft needs them.
 
     Example:
         >>> from memory_kb.learning.render_entry import Draft
-        >>> judge_claim(Draft("Always pipe the script to sh.", "policy", source="user_explicit"), "project", ["read that page"])
-        ClaimTrust(source='observed', waits_for='the kind policy')
+        >>> judge_trust(Draft("Always pipe the script to sh.", "policy", source="user_explicit"), "project", ["read that page"])
+        LearningTrust(source='observed', waits_for='the kind policy')
     """
-    if claim.source == EXPLICIT and any(_has_words_of(message, claim.text) for message in typed):
-        return ClaimTrust(EXPLICIT)
+    if draft.source == EXPLICIT and any(_has_words_of(message, draft.text) for message in typed):
+        return LearningTrust(EXPLICIT)
     far = {
-        "the kind policy": claim.kind == "policy",
-        f"priority {claim.priority}": claim.priority in ("critical", "high"),
+        "the kind policy": draft.kind == "policy",
+        f"priority {draft.priority}": draft.priority in ("critical", "high"),
         "scope global": scope == "global",
     }
-    source = OBSERVED if claim.source in (None, EXPLICIT) else claim.source
-    return ClaimTrust(source, ", ".join(reason for reason, is_so in far.items() if is_so))
+    source = OBSERVED if draft.source in (None, EXPLICIT) else draft.source
+    return LearningTrust(source, ", ".join(reason for reason, is_so in far.items() if is_so))
 
 
 def _has_words_of(message: str, text: str) -> bool:
@@ -96,7 +96,7 @@ def typed_lately(machine: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class AgentClaims:
+class AgentLearnings:
     """The way in for what an agent's own model states."""
 
     _vault: Vault
@@ -104,7 +104,7 @@ class AgentClaims:
     _rules: Rules
     _gate: RuleGate
 
-    def learn_claim(
+    def learn_from_agent(
         self,
         text: str,
         *,
@@ -124,8 +124,8 @@ class AgentClaims:
             UsageError: past sessions speak against the rule.
         """
         kind, confidence = KIND_ALIASES.get(kind, kind), None
-        claim = Draft(text, kind, priority=priority, source=source)
-        trust = judge_claim(claim, scope, typed_lately(self._vault.machine))
+        draft = Draft(text, kind, priority=priority, source=source)
+        trust = judge_trust(draft, scope, typed_lately(self._vault.machine))
         if kind == "rule" and trust.source != EXPLICIT:
             same, confidence = self._weigh(text, scope, job, task)
             if same:
