@@ -61,7 +61,7 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     filters = chosen(given, "session", "agent", "since", "until", "outcome", "job", "task")
     found = kb.sessions.search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
     lines = "\n".join(
-        f"- {hit.session} {hit.seq} {hit.ts[:10]} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
+        f"- {hit.session} {hit.seq} {hit.ts[:10]} ({as_line(hit.role or hit.event or hit.type, 40)}): {as_line(hit.content_snippet)}"
         for hit in found.hits
     )
     if not found.hits:
