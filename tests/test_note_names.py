@@ -107,6 +107,16 @@ def test_a_new_file_name_takes_links_by_the_file_along_and_leaves_the_title(run:
     assert run("--vault", notes, "rename", "Deploy.md", "x", "--file", "--title").returncode == 2
 
 
+def test_a_new_name_with_quotes_is_quoted_in_frontmatter(run: Run, notes: Path) -> None:
+    note = notes / "Props.md"
+    note.write_text("---\nup: '[[Tea]]'\nat: \"é [[Tea#Bags]]\"  # why\n---\nSee [[Tea]].\n")
+    (notes / "sub/Tea.md").write_text("# Tea\n\n## Bags\n")
+    assert run("--vault", notes, "rename", "sub/Tea.md", "Bob's", "--file").returncode == 0
+    assert note.read_text() == "---\nup: '[[Bob''s]]'\nat: \"é [[Bob's#Bags]]\"  # why\n---\nSee [[Bob's]].\n"
+    assert run("--vault", notes, "rename", "sub/Bob's.md", "Chai", "--file").returncode == 0
+    assert note.read_text() == "---\nup: '[[Chai]]'\nat: \"é [[Chai#Bags]]\"  # why\n---\nSee [[Chai]].\n"
+
+
 def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run: Run, vault: Write) -> None:
     folder = vault(
         {

@@ -35,7 +35,7 @@ from memory_kb.store.files import NoteText
 from memory_kb.store.walk import would_take
 from memory_kb.text import read_words
 from memory_kb.vault import Vault
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
+from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
 _LONGEST = 200
 _DATED = re.compile(r"\[\d{4}-\d{2}-\d{2}\]\s*")
@@ -233,6 +233,35 @@ def shown_title(title: str) -> str:
     return _DATED.sub("", title, count=1)
 
 
+def rewrite_note(text: str, path: str, rewrite: Callable[[str], str]) -> str:
+    """Return the text of a file with its parts rewritten; what is in quotes in frontmatter stays in them.
+
+    Example:
+        >>> rewrite_note("---\\nup: '[[Tea]]'\\n---\\n[[Tea]]\\n", "a.md", lambda part: part.replace("Tea", "Bob's"))
+        "---\\nup: '[[Bob''s]]'\\n---\\n[[Bob's]]\\n"
+    """
+    pieces, last = list[str](), 0
+    for entry in read_entries(text, path):
+        if entry.has_frontmatter and entry.fault is None:
+            block = yaml_span(text, entry)
+            pieces += [rewrite(text[last : block.start]), _rewrite_values(text[block.start : block.end], rewrite)]
+            last = block.end
+    return "".join((*pieces, rewrite(text[last:])))
+
+
+def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
+    import yaml
+
+    pieces, last = list[str](), 0
+    for token in yaml.scan(block, yaml_loader()):
+        if isinstance(token, yaml.ScalarToken) and token.style in ("'", '"'):
+            start, end, new = token.start_mark.index, token.end_mark.index, rewrite(token.value)
+            value = block[start:end] if new == token.value else emit(new, token.style)
+            pieces += [rewrite(block[last:start]), value]
+            last = end
+    return "".join((*pieces, rewrite(block[last:])))
+
+
 class HeadingRenaming(NamedTuple):
     """A heading with its new words."""
 
@@ -247,7 +276,9 @@ class HeadingRenaming(NamedTuple):
         if source == self.path:
             start, end = heading_words_span(text, self.heading.span)
             text = text[:start] + self.new + text[end:]
-        return rewrite_anchors(text, lambda link: self._new_anchor(link, source))
+        return rewrite_note(
+            text, source, lambda part: rewrite_anchors(part, lambda link: self._new_anchor(link, source))
+        )
 
     def _new_anchor(self, link: TextLink, source: str) -> str | None:
         parts, wanted = link.anchor.split("#"), normal_heading(self.heading.words)
@@ -354,7 +385,7 @@ def _rewrite_moved(note: NoteText, moving: Moving) -> str:
             block = yaml_span(text, entry)
             fields = rename_links(text[block.start : block.end], entry, rename)
             text = text[: block.start] + fields + text[block.end :]
-    text = rewrite_targets(text, rename)
+    text = rewrite_note(text, note.path, lambda part: rewrite_targets(part, rename))
     old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
     return _keep_attachments(text, note.path, moving) if old != new or any(map(is_attachment, moving.moves)) else text
 
