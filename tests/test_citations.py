@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memory_kb.learning.code_references import (
     CodeReference,
     InvalidReference,
+    compare_lines,
     find_lines,
     hash_lines,
     parse_reference,
@@ -121,3 +122,8 @@ def test_a_changed_span_is_not_found(span: list[str], where: int, new: str) -> N
 def test_the_nearest_of_several_is_meant() -> None:
     lines = ["same", "a", "same", "b", "same"]
     assert [find_lines(lines, hash_lines(["same"]), 1, near) for near in (1, 2, 4, 9)] == [1, 1, 3, 5]
+
+
+def test_what_changed_within_lines_that_moved() -> None:
+    changed = compare_lines(["x", "a", "b", "c", "y"], ["new", "new", "x", "a", "B", "c", "y", "z"], (2, 4))
+    assert changed == (("- b", "+ B"), (4, 6))

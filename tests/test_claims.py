@@ -43,13 +43,19 @@ def test_lines_above_move_it(project: Path, open_kb: Open) -> None:
     assert claim.verdict == "moved"
 
 
-def test_an_edit_inside_is_drift(project: Path, open_kb: Open) -> None:
+def test_an_edit_inside_is_drift_and_is_shown(project: Path, open_kb: Open) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7", "src/a.py:17-18"])
     edit(project / "src/a.py", "import os\n", "import os\nimport sys\n")
     edit(project / "src/a.py", "upload(number)", "upload_later(number)")
     (claim,) = kb.verify().claims
-    assert [one.verdict for one in claim.findings] == ["drifted", "moved"]
+    lines, other = claim.findings
+    assert (lines.verdict, lines.now, lines.hint) == (
+        "drifted",
+        "src/a.py#L5-L8",
+        ("-         upload(number)", "+         upload_later(number)"),
+    )
+    assert other.verdict == "moved"
     assert claim.verdict == "drifted"
 
 
@@ -197,16 +203,19 @@ def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -
 
 @pytest.mark.slow
 def test_the_commands(project: Path, run: Run) -> None:
-    assert "--from-text" in run("--vault", project, "cite", "note").stderr
+    suggested = run("--vault", project, "cite", "note")
+    assert suggested.stdout == "src/a.py#L4-L7\n"
+    assert "--from-text" in suggested.stderr
     assert run("--vault", project, "cite", "note", "--from-text", "--dry-run").stdout.count("\n+cites:") == 1
     assert run("--vault", project, "cite", "note", "--from-text").stdout == "src/a.py#L4-L7\n"
     assert "recorded already" in run("--vault", project, "cite", "note", "src/a.py:4-7").stderr
     done = run("--vault", project, "verify")
     assert (done.returncode, done.stdout.split()[0]) == (0, "fresh")
-    edit(project / "src/a.py", "upload(number)", "later(number)")
+    edit(project / "src/a.py", "upload(number)", "\x1b[31mlater(number)")
     done = run("--vault", project, "verify")
     assert done.returncode == 7
     assert "src/a.py#L4-L7 changed" in done.stdout
+    assert "+         \\x1b[31mlater(number)" in done.stdout
     assert run("--vault", project, "verify", "--flag").returncode == 0
     told = json.loads(run("--vault", project, "verify", "--json").stdout)
     assert [(claim["id"], claim["verdict"], claim["findings"][0]["verdict"]) for claim in told["claims"]] == [

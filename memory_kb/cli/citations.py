@@ -25,26 +25,29 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     """Record which code an entry is about.
 
     `verify` then notices when that code changes. A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin
-    at the project's folder. It is kept in `cites:` with a hash of the text.
+    at the project's folder. It is kept in `cites:` with a hash of the text. Without any, the entry's own text is looked
+    through for what could be cited.
 
     \b
     memory-kb cite 69712e00 src/upload.py#L40-L62
     memory-kb cite 69712e00 docs/api.md src/api/x.py#L10-L20
     """
     report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
-    fields = pick(report, "id", "recorded", "refused")
-    notes = [f"not recorded: {one_line(reason)}" for reason in report.refused]
+    fields = pick(report, "id", "recorded", "suggested", "refused")
+    notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
     preview = options.dry_run and (options.as_json or bool(report.recorded))
     return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_cited(report), preview=preview)
 
 
 def _print_cited(report: CitedReport) -> None:
-    for reference in report.recorded:
+    for reference in report.recorded or report.suggested:
         click.echo(one_line(reference))
     if report.recorded and not report.run.changes:
         say("All of it is recorded already.")
+    elif report.suggested and not report.recorded:
+        say("Its text names these; `--from-text` records them.")
     elif not report.recorded:
-        say("Its text names no further file of the project.")
+        say("No reference is given, and its text names no further file of the project.")
 
 
 @verb("verify")
@@ -88,4 +91,8 @@ def _print_claim(claim: ClaimView) -> None:
         said = one.reason
         if one.verdict == "unrecorded":
             said = "has no recorded hash; `cite` or `verify --update` records one"
+        elif one.verdict == "drifted" and one.now not in ("", one.ref):
+            said += f" (now {one.now})"
         click.echo(f"    {one_line(one.ref)} {one_line(said)}")
+        for line in one.hint:
+            click.echo(f"      {style(clean(line)[:160], dim=True)}")

@@ -15,6 +15,7 @@ from memory_kb.learning.code_references import (
     CodeReference,
     InvalidReference,
     cited_items,
+    compare_lines,
     find_lines,
     hash_bytes,
     hash_lines,
@@ -22,6 +23,7 @@ from memory_kb.learning.code_references import (
     parse_reference,
     read_citation,
     read_citations,
+    span_text,
     split_lines,
     suggest_references,
     write_citation,
@@ -47,13 +49,14 @@ class CitationFinding(NamedTuple):
     """The verdict on one citation, and its reason as a part of a sentence, such as `changed`.
 
     It is `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or `unrecorded` (nobody has
-    recorded what it said). `now` is where the cited text is now, as a reference.
+    recorded what it said). `now` is where the cited text is now, as a reference, `hint` what changed, a line each.
     """
 
     ref: str
     verdict: str
     now: str = ""
     reason: str = ""
+    hint: tuple[str, ...] = ()
 
     @property
     def is_bad(self) -> bool:
@@ -110,10 +113,11 @@ class ClaimsReport(NamedTuple):
 
 
 class CitedReport(NamedTuple):
-    """What `cite` recorded: the references, what its text names that could not be recorded, and the run."""
+    """What `cite` recorded: the references, those it could have, and the run."""
 
     id: str
     recorded: tuple[str, ...]
+    suggested: tuple[str, ...]
     refused: tuple[str, ...]
     run: RunReport
 
@@ -185,11 +189,26 @@ def _judge_lines(
 ) -> CitationFinding:
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
     if start is None:
-        return found._replace(verdict="drifted", reason="changed")
+        now = reference.text if known[1] <= len(lines) else found.now
+        return found._replace(verdict="drifted", now=now, reason="changed")
     moved = reference._replace(start=start, end=start + known[1] - known[0])
     if moved == reference:
         return found._replace(now=reference.text)
     return found._replace(verdict="moved", now=moved.text, reason=f"is now {moved.text.rpartition('#')[2]}")
+
+
+def _explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
+    """Add what changed since it was recorded, where the last commit of that time holds the text as it was then."""
+    if finding.verdict != "drifted" or not citation.commit:
+        return finding
+    reference, source = citation.reference, project.read(citation.reference.path)
+    before = split_lines(project.text_at(citation.commit, reference.path) or "")
+    span = reference.lines or (1, len(before))
+    if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
+        return finding
+    shown, lines = compare_lines(before, split_lines(source.text), span)
+    now = f"{reference.path}#{span_text(*lines)}" if reference.lines and lines else finding.now
+    return finding._replace(now=now, hint=shown)
 
 
 def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: bool = True) -> ClaimState:
@@ -237,14 +256,17 @@ def citation_problems(memory: Memory, state: ClaimState) -> Iterator[str]:
         yield f"it was valid until {memory.word('valid_until')}; `context` withholds it"
     for one in state.findings:
         if one.is_bad or one.verdict == "unreadable":
-            yield f"cites {one.ref}, which {one.reason}"
+            more = f"; `memory-kb verify {memory.id}` shows more" if one.is_bad else ""
+            yield f"cites {one.ref}, which {one.reason}{more}"
 
 
-def _view_claim(memory: Memory, state: ClaimState) -> ClaimView:
-    verdicts = {one.verdict for one in state.findings}
+def _view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
+    pairs = zip(read_citations(memory), state.findings, strict=False)  # past its last day nothing is looked up
+    findings = tuple(_explain_drift(citation, finding, project) for citation, finding in pairs)
+    verdicts = {one.verdict for one in findings}
     verdict = state.verdict or next((word for word in ("unrecorded", "unreadable") if word in verdicts), "fresh")
     where = (memory.id, memory.kind, memory.title, memory.path, memory.line)
-    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), state.findings)
+    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), findings)
 
 
 def _plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
@@ -329,10 +351,8 @@ class Citations:
         """Record what an entry is about in the project's files, with a hash of the cited text.
 
         A reference is `path`, `path#L10-L20`, `path:10-20`, or a commit. `from_text` also records the code spans and
-        links of its text.
+        links of its text; without this and without references they are only suggested.
         """
-        if not references and not from_text:
-            raise UsageError("nothing is cited", "name files, or say --from-text for what its text names")
         found, project = self._memories.find(wanted), self._project()
         if found.place.scope == "global":
             raise UsageError(
@@ -342,18 +362,21 @@ class Citations:
         references = (references,) if isinstance(references, str) else references
         named = [_record_named(text, project) for text in references]
         known = {one.reference for one in (*read_citations(found), *named)}
-        citations, refused = list(named), list[str]()
-        for reference in suggest_references(found.text) if from_text else ():
+        suggested: list[Citation] = []
+        refused: list[str] = []
+        for reference in suggest_references(found.text):
             try:
-                citations += [] if reference in known else [hash_citation(reference, project)]
+                suggested += [] if reference in known else [hash_citation(reference, project)]
             except InvalidReference as exc:
                 refused.append(f"{reference.text}: {exc}")
+        citations = [*named, *(suggested if from_text else ())]
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
             raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
 
         citing = [found] if citations else []
         run = self._memories.change_entries("cite", citing, lambda one: _plan_citing(one, citations), dry_run=dry_run)
-        return CitedReport(found.id, tuple(one.reference.text for one in citations), tuple(refused), run)
+        recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
+        return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
 
     def verify(
         self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False
@@ -386,7 +409,7 @@ class Citations:
             keys = {(one.path, one.id) for one in memories}
             memories = [one for one in self._claiming("cites") if (one.path, one.id) in keys]
         cited = (one for one in memories if "cites" in one.metadata)
-        claims = tuple(_view_claim(one, assess(one, project, today)) for one in cited)
+        claims = tuple(_view_claim(one, assess(one, project, today), project) for one in cited)
         return ClaimsReport(claims, run, tuple(notices))
 
     def verify_claims(self, *, dry_run: bool = False) -> RunReport:

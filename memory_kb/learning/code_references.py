@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 from memory_kb.memory import Memory
 from memory_kb.text import hash_of
 
+#: Changed lines that are shown.
+_MOST_SHOWN = 12
+
 
 def split_lines(text: str) -> tuple[str, ...]:
     r"""Return the lines of a file, whatever their ends, without trailing blanks and blank last lines.
@@ -50,6 +53,31 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
     starts = range(len(lines) - length + 1) if length > 0 else ()
     fitting = (first for first in starts if _digest(_encode("\n".join(lines[first : first + length]))) == wanted[8:])
     return min((first + 1 for first in fitting), key=lambda first: abs(first - near), default=None)
+
+
+def compare_lines(
+    before: Sequence[str], after: Sequence[str], span: tuple[int, int]
+) -> tuple[tuple[str, ...], tuple[int, int] | None]:
+    """Return the lines of a span that are gone (`- `) or new (`+ `), and where the span is now.
+
+    Example:
+        >>> compare_lines(["a", "b", "c"], ["new", "a", "B", "c"], (1, 3))
+        (('- b', '+ B'), (2, 4))
+    """
+    import difflib
+
+    first, last = span[0] - 1, span[1]
+    shown: list[str] = []
+    places: list[int] = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after).get_opcodes():
+        low, high = max(i1, first), min(i2, last)
+        if tag == "equal":
+            places += range(j1 + low - i1, j1 + high - i1)
+        elif low < high or first < i1 == i2 < last:
+            shown += (*(f"- {line}" for line in before[low:high]), *(f"+ {line}" for line in after[j1:j2]))
+            places += range(j1, j2)
+    shown = [*shown[:_MOST_SHOWN], "…"] if len(shown) > _MOST_SHOWN else shown
+    return tuple(shown), (min(places) + 1, max(places) + 1) if places else None
 
 
 def _encode(text: str) -> bytes:

@@ -280,6 +280,13 @@ class GitQueries:
             return None
         return _one_line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
+    def blob(self, commit: str, path: str, most: int) -> bytes | None:
+        """Return a file's bytes at a commit, or None where it was not there or is larger."""
+        if not _HEX.fullmatch(commit):
+            return None
+        data = self._ask("cat-file", "blob", f"{commit}:./{path}")
+        return data if data is not None and len(data) <= most else None
+
 
 def _one_line(output: bytes | None) -> str | None:
     return (output or b"").decode("utf-8", "surrogateescape").strip() or None

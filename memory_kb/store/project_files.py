@@ -82,6 +82,11 @@ class ProjectFiles:
             return CitedFile(path, "unreadable", reason=f"has more than {MAX_BYTES:,} bytes")
         return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
 
+    def text_at(self, commit: str, path: str) -> str | None:
+        """Return what a file said at a commit."""
+        data = self.git.blob(commit, path, MAX_BYTES)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+
 
 def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
     """Return the files around a vault's notes, for what these cite; git gets `seconds` for all questions together."""
