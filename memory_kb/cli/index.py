@@ -187,8 +187,8 @@ def model_verb() -> None:
 def fetch_verb(options: Options, /, name: str | None) -> None:
     """Download an embedding model, so that searches by meaning need no key and no network.
 
-    NAME is a sentence-transformers model with an ONNX export, as the Hugging Face hub calls it. An interrupted
-    download is continued.
+    NAME is a sentence-transformers model with an ONNX export, `onnx/model.onnx`, as the Hugging Face hub calls it.
+    An interrupted download is continued.
 
     \b
     memory-kb model fetch
