@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -314,6 +315,13 @@ def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
         ("assistant", "Tool use: **Read** `./b.py`"),
     ]
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
+
+
+def test_rules_between_paragraphs_cost_no_time(kb: KnowledgeBase, tmp_path: Path) -> None:
+    began, rules = time.process_time(), "\n\n\n---\n\n" * 11
+    _, _, events = import_text(kb, tmp_path / "a.md", f"## User\n\nLook.{rules}Done.{rules}## Assistant\n\nYes.\n")
+    assert time.process_time() - began < 3
+    assert (events[1].content or "").endswith("---\n\nDone.")
 
 
 @pytest.mark.parametrize(

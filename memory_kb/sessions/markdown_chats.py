@@ -38,7 +38,7 @@ _STYLES = {
     "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
-_LAST_RULES = re.compile(r"(?:\n\s*(?:-{3,}|\*{3,}|_{3,})\s*)+\Z")
+_RULE_OR_NOTHING = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})?\s*")
 _LONGEST = 4 * MAX_TEXT
 
 
@@ -140,7 +140,9 @@ def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | 
 
 
 def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
-    if joined := _LAST_RULES.sub("", "\n".join(text)).strip():
+    while len(text) > 1 and _RULE_OR_NOTHING.fullmatch(text[-1]):
+        text.pop()
+    if joined := "\n".join(text).strip():
         yield turn._replace(text=joined)
 
 
