@@ -241,7 +241,7 @@ def test_a_client_reports_the_outcome_of_a_hooked_session(
                 client, "memory_outcome", agent="claude-code", task="The upload test is mended", outcome="success"
             )
             assert told.text.startswith("2 credited. Nothing was shown for this task by name")
-            again = await ask(client, "memory_outcome", agent="other", task="x", outcome="success", session_id="s1")
+            again = await ask(client, "memory_outcome", agent="other", task="x", outcome="success", session="s1")
             assert again.text == "0 credited. All of it was credited before."
 
     run_async(talk)
