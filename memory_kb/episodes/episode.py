@@ -76,7 +76,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     """
     diary = diary or DiaryLists()
     unresolved = sum(1 for failure in trace.failures if failure.resolution is None)
-    day = trace.began[:10] or _day_of(trace.session) or now.astimezone(UTC).date().isoformat()
+    day = trace.began[:10] or now.astimezone(UTC).date().isoformat()
     named = trace.session if is_first else f"{trace.session}\n{trace.job or ''}\n{trace.task or ''}"
     goal = tidy(shorten(trace.goal or trace.summary or "", _LONGEST_GOAL))
     files = trace.changed or trace.seen[:_GOAL_FILES]
@@ -103,11 +103,6 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
     return Episode(entry_id, _place_of(trace), draft, trace.session, trace.seq, ended)
-
-
-def _day_of(session: str) -> str | None:
-    found = re.search(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?=T|_|-|$)", session)
-    return "-".join(found.groups()) if found else None
 
 
 def title_of(goal: str) -> str:

@@ -21,6 +21,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.files import NoteText
+from memory_kb.store.session_log import DEVICES
 from memory_kb.text import as_text, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
@@ -28,10 +29,6 @@ ORDERS = ("thompson", "mean", "ucb")
 _DEVIATIONS = 1.96
 #: A skill competes if it fits a query at least this well beside the best.
 _FITTING = 0.5
-#: Names that no file can have on some systems, and the one that slugs have for want of another.
-_RESERVED = frozenset(
-    {"con", "prn", "aux", "nul", "note", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +252,7 @@ def make_slug(name: str) -> str:
         ('release-train', 'nul-skill')
     """
     slug = slugify(unicodedata.normalize("NFC", name))
-    return f"{slug}-skill" if slug in _RESERVED else slug
+    return f"{slug}-skill" if DEVICES.match(slug) else slug
 
 
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:

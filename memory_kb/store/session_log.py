@@ -251,8 +251,8 @@ _LONGEST_NAME = 200
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# What Windows takes for a device, whatever follows the dot.
-_DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
+#: What Windows takes for a device, whatever follows the dot.
+DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def check_id(session: str) -> str:
@@ -264,7 +264,7 @@ def check_id(session: str) -> str:
     """
     if found := find_secret(session):
         raise SecretRefused(found, "the session's name")
-    if not _ID.fullmatch(session) or _DEVICES.match(session) or session.endswith("."):
+    if not _ID.fullmatch(session) or DEVICES.match(session) or session.endswith("."):
         raise UsageError(
             f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
         )
