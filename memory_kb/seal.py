@@ -98,7 +98,7 @@ def _read_signature(file: Path) -> list[str]:
         raise
 
 
-def load_seal_key(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> SealKey:
+def load_seal_key(environ: Mapping[str, str], outside: Sequence[Path]) -> SealKey:
     """Return the key of this user, made at the first time, and never in a folder of `outside`."""
     for folder in _state_folders(environ):
         place = Path(os.path.realpath(folder))

@@ -135,7 +135,7 @@ def cut_list(text: str, names: tuple[str, ...]) -> list[YamlItem] | None:
     return None
 
 
-def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
+def load_item(item: YamlItem, scale: int) -> dict[str, Any] | None:
     """Return an item of `cut_list` as a mapping, or None where it is something else."""
     try:
         return load_mapping(item.text, scale)

@@ -259,7 +259,7 @@ _PATCHED = lazy_regex(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)
 _CHANGED = lazy_regex(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
-def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> "list[Edit]":
+def read_edits(args: Mapping[str, Any], project: Path, here: Path | None) -> "list[Edit]":
     """Return what a tool would do to files of a project, each with its text before and after."""
     from memory_kb.learning.guards import Edit
     from memory_kb.store.project_files import path_in_project

@@ -117,12 +117,12 @@ _STEP_COLOURS = {"done": "green", "failed": "red"}
 _MOST_NEW = 8
 
 
-def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
+def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool) -> list[dict[str, Any]]:
     """Return steps as `--json` prints them, with their diffs in a dry run alone."""
     return [{name: value for name, value in as_plain(step).items() if dry_run or name != "diff"} for step in steps]
 
 
-def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
+def print_steps(steps: Sequence[StepReport], *, dry_run: bool, with_new: bool = False) -> None:
     """Print a line for each step: name, outcome, seconds and message; `with_new` lists the files of new entries."""
     width = max((len(step.name) for step in steps), default=0)
     for step in steps:

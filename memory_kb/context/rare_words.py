@@ -105,9 +105,7 @@ def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[st
 class Recall:
     """The words of a prompt, and the sections of the index that say them."""
 
-    def __init__(
-        self, index: "SqliteIndex", prompt: str, floor: float, today: date, near: Collection[int] = ()
-    ) -> None:
+    def __init__(self, index: "SqliteIndex", prompt: str, floor: float, today: date, near: Collection[int]) -> None:
         """Look up the words of a prompt, within a snapshot of the index.
 
         What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_rare_words`.

@@ -26,7 +26,7 @@ from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
 from memory_kb.skills.skill_text import parse_skill
-from memory_kb.text import count_tokens, short_id, shorten
+from memory_kb.text import short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.gather import FittingEntry, Material
@@ -142,8 +142,8 @@ class ContextBuilder:
         today: date,
         settings: "ContextSettings",
         claims: ClaimChecks,
-        theirs: Sequence[Hit] = (),
-        count: "TokenCounter" = count_tokens,
+        theirs: Sequence[Hit],
+        count: "TokenCounter",
     ) -> None:
         self.material, self.labels, self.today, self.settings = material, labels, today, settings
         self.claims, self.theirs, self.count = claims, theirs, count

@@ -85,9 +85,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     return Backtest(guard.rule, count, tuple(reversed(found)))
 
 
-def find_breaches(
-    repository: Repository, guard: Guard, change: ChangedLines, head: str, project: str = ""
-) -> list[Breach]:
+def find_breaches(repository: Repository, guard: Guard, change: ChangedLines, head: str, project: str) -> list[Breach]:
     """Return where a change that ends at a revision breaks a rule, the first such line of each file."""
     return list(_breaches(repository, guard, project, _Commit(head, 0, "", change)))
 

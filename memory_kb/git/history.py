@@ -35,9 +35,7 @@ class Sought(NamedTuple):
     title: str
 
 
-def find_versions(
-    repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
-) -> tuple[Version, ...]:
+def find_versions(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> tuple[Version, ...]:
     """Return the versions of an entry, the newest first."""
     steps = list(_steps(repository, path, sought, folder, most))
     versions: list[Version] = []
@@ -101,7 +99,7 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
     return None
 
 
-def describe_change(before: str | None, after: str | None, *, is_moved: bool = False) -> str:
+def describe_change(before: str | None, after: str | None, *, is_moved: bool) -> str:
     """Return in words how an entry changed.
 
     Example:

@@ -75,9 +75,7 @@ class _Line(NamedTuple):
 EntryNamer = Callable[[str, "str | None"], tuple[str, str]]
 
 
-def compose_message(
-    runs: Sequence[Run], paths: frozenset[str], name_entry: EntryNamer, subject: str | None = None
-) -> str:
+def compose_message(runs: Sequence[Run], paths: frozenset[str], name_entry: EntryNamer, subject: str | None) -> str:
     """Return the message for what some runs wrote to some files."""
     lines = sorted(_gather(runs, paths, name_entry), key=lambda line: _GROUPS.index(line.group))
     topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]

@@ -263,7 +263,7 @@ def find_note_headings(index: SqliteIndex, words: str, limit: int) -> tuple[Foun
 EMPTY = Catalog(-1, (), {}, {})
 
 
-def make_catalog(index: SqliteIndex, before: Catalog = EMPTY) -> Catalog:
+def make_catalog(index: SqliteIndex, before: Catalog) -> Catalog:
     """Return a catalog of all entries of the index; the texts of files that an earlier one knows are not read again."""
     entries, hashes = tuple(index.entries(EVERYTHING)), index.file_hashes()
     is_known = {path: before.hashes.get(path) == digest for path, digest in hashes.items()}

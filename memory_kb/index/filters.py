@@ -1,8 +1,8 @@
 """Filters as SQL conditions."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
@@ -22,34 +22,24 @@ def as_array(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-class SqlDialect:
-    """How an engine writes what all engines ask in the same way, for a chunk `c`.
+class SqlDialect(NamedTuple):
+    """How an engine writes what all engines ask in the same way, for a chunk `c`."""
 
-    Attributes:
-        mark: a value by its name; `within`: that something is one of the values of a list, which `pack` packs.
-        written: the expressions for values of a row that are no plain columns.
-        here: what holds for the chunks that are searched; `is_alone`: for those whose id no other vault has;
-            `in_file`: for those of the file with the named value `source`.
-        file: what tells the files of chunks apart.
-        has_functions: whether its SQL has functions of ours; else tags and files are left to whoever reads the rows.
-    """
-
-    def __init__(
-        self,
-        mark: str,
-        within: str,
-        pack: Callable[[Iterable[object]], object],
-        written: Mapping[str, str],
-        *,
-        here: str = "true",
-        is_alone: str = "true",
-        in_file: str = "c.source = :source",
-        file: str = "c.source",
-        has_functions: bool = True,
-    ) -> None:
-        self.mark, self.within, self.pack, self.written = mark, within, pack, written
-        self.here, self.is_alone, self.in_file = here, is_alone, in_file
-        self.file, self.has_functions = file, has_functions
+    #: A value by its name.
+    mark: str
+    #: That something is one of the values of a named list, which `pack` packs.
+    within: str
+    pack: Callable[[Iterable[object]], object]
+    #: The expressions for values of a row that are no plain columns.
+    written: Mapping[str, str]
+    #: Conditions: that a chunk is searched, that no other vault has its id, that it is in the file `source`.
+    here: str
+    is_alone: str
+    in_file: str
+    #: What distinguishes the files of chunks.
+    file: str
+    #: Whether the SQL may call `has_tag` and `fits_file`; else whoever reads the rows checks tags and files.
+    has_functions: bool
 
     def columns(self, fields: Iterable[str], **written: str) -> str:
         """Return the expressions for the values of a row, given by their names; some may be given, too."""

@@ -36,7 +36,7 @@ def read_links(store: LintCache, keys: Iterable[int] | None = None) -> LinkMap:
     return LinkMap(tuple(Node(*one) for one in nodes), tuple(Edge(*one) for one in edges))
 
 
-def find_node(store: LintCache, entry_id: str, path: str = "") -> int | None:
+def find_node(store: LintCache, entry_id: str, path: str) -> int | None:
     """Return the key of the first entry with an id, in a file if one is named."""
     rows = store.rows("SELECT min(key) FROM nodes WHERE id = ? AND ? IN ('', path)", (entry_id, path))
     return next((key for (key,) in rows), None)
@@ -63,9 +63,7 @@ def read_around(store: LintCache, center: int, steps: int, limit: int) -> LinkMa
     return read_links(store, kept)._replace(left_out=len(reached) - len(kept))
 
 
-def read_busiest(
-    store: LintCache, limit: int, kinds: Sequence[str] = (), scopes: Sequence[str] = (), folder: str = ""
-) -> LinkMap:
+def read_busiest(store: LintCache, limit: int, kinds: Sequence[str], scopes: Sequence[str], folder: str) -> LinkMap:
     """Return the entries with the most links, of all or of some kinds, scopes and a folder, and their links."""
     condition = (
         "degree > 0 AND (?1 = '[]' OR kind IN (SELECT value FROM json_each(?1))) "

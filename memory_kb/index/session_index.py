@@ -89,7 +89,7 @@ INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
 """
 
 
-def open_sessions(path: Path, mark: str = "") -> sqlite3.Connection:
+def open_sessions(path: Path, mark: str) -> sqlite3.Connection:
     """Open the index of the sessions, making it where there is none of this version that bears this mark."""
     if not path.exists():
         # What is said in sessions is nobody else's business.

@@ -45,6 +45,11 @@ SQLITE = SqlDialect(
         "is_superseded": _IS_SUPERSEDED,
         "is_single": "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1)",
     },
+    here="true",
+    is_alone="true",
+    in_file="c.source = :source",
+    file="c.source",
+    has_functions=True,
 )
 
 

@@ -179,7 +179,7 @@ class EmbeddingCache:
                 (now, *space, json.dumps(list(hashes)), now[:10]),
             )
 
-    def prune(self, used: frozenset[str], before: str, max_bytes: int | None, *, dry_run: bool = False) -> Pruned:
+    def prune(self, used: frozenset[str], before: str, max_bytes: int | None, *, dry_run: bool) -> Pruned:
         """Delete vectors of texts that are not in `used`, if they were last used before a time.
 
         With `max_bytes`, further ones go until no more than that is left, those longest out of use

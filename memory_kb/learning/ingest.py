@@ -332,7 +332,7 @@ def _wider(place: Location) -> tuple[str, ...]:
     return SCOPES[SCOPES.index(place.scope) :]
 
 
-def find_near_entries(index: SqliteIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
+def find_near_entries(index: SqliteIndex, draft: Draft, place: Location, but: str | None) -> tuple[Near, ...]:
     """Return up to three live entries, at the same place or a wider one, that contradict or paraphrase a draft."""
     here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []

@@ -81,7 +81,7 @@ def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = 
 class Memories:
     """All entries of the vault as values to plan with, and the way in for new ones."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, cache: MemoryCache | None = None) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, cache: MemoryCache | None) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
@@ -165,7 +165,7 @@ class Memories:
             return self._writer.run(verb, plan, replan=replan)
 
     def change_entries(
-        self, verb: str, entries: Sequence[Memory], plan: Callable[[Memory], Change | None], *, dry_run: bool = False
+        self, verb: str, entries: Sequence[Memory], plan: Callable[[Memory], Change | None], *, dry_run: bool
     ) -> RunReport:
         """Run what `plan` returns for each of some entries; one that somebody writes to meanwhile is planned anew."""
         wanted = {(one.path, one.id) for one in entries}

@@ -48,7 +48,7 @@ Due = Mapping[str, tuple[str, ...]]
 
 
 def find_due(
-    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], counts: Mapping[str, int], session: str | None = None
+    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], counts: Mapping[str, int], session: str | None
 ) -> Due:
     """Return what is to be counted for one session, or for what was shown outside of any.
 

@@ -100,7 +100,7 @@ class PurgedText(NamedTuple):
         return value
 
 
-def read_purged_text(body: str, title: str, names: Iterable[str] = ()) -> PurgedText:
+def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
     """Return what is looked for of an entry.
 
     `names` are those of its file, made from its first words.
@@ -161,7 +161,7 @@ _MOST_NAMED = 20
 
 
 def purge(
-    entry: EntryView, vault: Vault, writer: Writer, index: VaultIndex, *, dry_run: bool = False
+    entry: EntryView, vault: Vault, writer: Writer, index: VaultIndex, *, dry_run: bool
 ) -> tuple[RunReport, Purged]:
     """Erase an entry and every repetition of its text; return what was changed, and where it was deleted.
 

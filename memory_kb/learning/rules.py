@@ -84,16 +84,16 @@ class Checks:
         return found if isinstance(found, dict) else {}
 
 
-def run_check(command: str, folder: Path, environ: Mapping[str, str], seconds: float = _SECONDS) -> str | None:
+def run_check(command: str, folder: Path, environ: Mapping[str, str]) -> str | None:
     """Return why a command fails in a folder, None where it exits with 0."""
     with tempfile.TemporaryFile() as out:
         how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         try:
-            code = run_group(command, seconds, shell=True, **how)  # noqa: S604 - the person allowed this very line
+            code = run_group(command, _SECONDS, shell=True, **how)  # noqa: S604 - the person allowed this very line
         except OSError as exc:
             return f"it cannot be run: {exc.strerror}"
         except subprocess.TimeoutExpired:
-            return f"it took over {seconds:g} s"
+            return f"it took over {_SECONDS:g} s"
         size = out.seek(0, os.SEEK_END)
         out.seek(max(0, size - _MAX_OUTPUT))
         lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]

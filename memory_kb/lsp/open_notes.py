@@ -33,7 +33,7 @@ class Ruler:
         (0:3, 2, 1:0)
     """
 
-    def __init__(self, text: str, encoding: str = "utf-16") -> None:
+    def __init__(self, text: str, encoding: str) -> None:
         self.text = text
         self._codec = PositionCodec(encoding)
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]

@@ -79,9 +79,7 @@ class ToolService:
     has one of its own, which it counts when it ends.
     """
 
-    def __init__(
-        self, address: Address, profile: str = "default", *, is_watching: bool = True, vaults: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, address: Address, profile: str, *, is_watching: bool, vaults: tuple[str, ...] = ()) -> None:
         self._profile, self._is_watching, self._vaults = profile, is_watching, vaults
         self._is_own_session = not address.environ.get(_SESSION)
         self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"

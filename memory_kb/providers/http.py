@@ -213,7 +213,7 @@ def quote_answer(said: str, key: str) -> str:
     return shorten(text, _QUOTED_CHARACTERS)
 
 
-def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> ProviderFailed:
+def failure(service: ProviderInfo, refused: Refused, tries: int) -> ProviderFailed:
     """Return a refusal as the error to raise, with a hint about what to do."""
     status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""

@@ -70,7 +70,7 @@ class Found(NamedTuple):
     trusted: float = 1.0
 
 
-def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None = None) -> Found:
+def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None) -> Found:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
     A query with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
@@ -189,7 +189,7 @@ def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str
     return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.by_entry else MOST_PER_ENTRY)
 
 
-def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = MOST_PER_ENTRY) -> list[Candidate]:
+def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int) -> list[Candidate]:
     """Return the best candidates, of no entry more than a crowd while there are others.
 
     Args:

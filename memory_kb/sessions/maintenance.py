@@ -174,7 +174,7 @@ class Maintenance:
             "trim": lambda: self._trim_part(dry_run=dry_run),
         }
 
-    def due_parts(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Part]:
+    def due_parts(self, *, force: bool = False, dry_run: bool) -> dict[str, Part]:
         """Return the parts that are due; each records when it was done, unless it failed or is a preview."""
         last, now = self._log().last(), self._now()
 

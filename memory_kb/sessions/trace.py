@@ -74,7 +74,7 @@ class Traces:
     `coming` is the event of a session's end that a preview would write.
     """
 
-    def __init__(self, files: SessionFiles, coming: Event | None = None) -> None:
+    def __init__(self, files: SessionFiles, coming: Event | None) -> None:
         self._files = files
         self._coming = coming
         self._key: tuple[str, int] = "", 0

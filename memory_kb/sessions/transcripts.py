@@ -157,14 +157,12 @@ class EventMaker:
         self._open[id_ or ""] = name, is_own_call(name, given)
         self.add(Event(type="tool_call", role="assistant", tool=name, call_id=id_, args=given, **known))
 
-    def result(
-        self, call_id: object, output: object, *, ok: bool | None, tool: str | None = None, **known: Any
-    ) -> Event:
+    def result(self, call_id: object, output: object, *, ok: bool | None, **known: Any) -> Event:
         """Add a call's result and return it; what memory-kb itself answered is marked as its own."""
         id_ = _name_or_none(call_id)
         name, is_own = self._open.pop(id_ or "", (None, False))
         injected = "whole" if is_own else None
-        return self.tool_result(output, ok=ok, tool=tool or name, call_id=id_, injected=injected, **known)
+        return self.tool_result(output, ok=ok, tool=name, call_id=id_, injected=injected, **known)
 
     def tool_result(self, output: object, *, ok: bool | None, **known: Any) -> Event:
         """Add a tool's answer whose call nobody knows, and return it."""

@@ -227,9 +227,7 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     return replace(draft, text=text)
 
 
-def find_same_skill(
-    memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False
-) -> Memory | None:
+def find_same_skill(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool) -> Memory | None:
     """Return the live skill of a scope that has the draft's name; Forgotten where one was, unless `force`."""
     name = draft.text.name
     here = [memory for memory in memories if memory.kind == "skill" and memory.place[:3] == place[:3]]

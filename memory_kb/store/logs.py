@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MAX_QUERY = 500
 #: How much further is looked for credentials, so that none is cut in halves.
 _EDGE = 1_000
+#: The end of the log of retrievals that is looked through for what a session was shown, in bytes.
+_MAX_LOOK = 8_000_000
 _RETRIEVAL_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
 #: The verb with which a session begins anew: what was shown before is gone.
 START = "start"
@@ -90,14 +92,16 @@ class RetrievalLog:
                 ids = tuple(map(str, line["ids"]))
                 yield Retrieval(**{"ts": "", **texts}, ids=ids, injected=line.get("injected") is True)
 
-    def shown_in(self, session: str, most: int = 8_000_000) -> frozenset[str]:
+    def shown_in(self, session: str) -> frozenset[str]:
         """Return the entries that were put before an agent in a session since its context was last empty.
 
-        Only the last `most` bytes of the log are looked through.
+        Only the end of the log is looked through.
         """
         shown = set[str]()
         with contextlib.suppress(OSError):
-            for line in read_objects(self.file, json_needle(session), start=max(0, self.file.stat().st_size - most)):
+            for line in read_objects(
+                self.file, json_needle(session), start=max(0, self.file.stat().st_size - _MAX_LOOK)
+            ):
                 if line.get("session") == session and line.get("injected") is True:
                     if line.get("verb") == START:
                         shown.clear()

@@ -49,7 +49,7 @@ class Auth:
     cookie of this page replaces it.
     """
 
-    def __init__(self, app: Any, host: str, port: int, token: str | None, style_hashes: Iterable[str] = ()) -> None:
+    def __init__(self, app: Any, host: str, port: int, token: str | None, style_hashes: Iterable[str]) -> None:
         self._app, self._token = app, token
         self._host_check = HostCheck(app, host, None)
         self._secret = secrets.token_bytes(32)
