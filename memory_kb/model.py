@@ -53,16 +53,16 @@ class Location(NamedTuple):
 
 
 class FileStat(NamedTuple):
-    """A Markdown file as the walk finds it; `path` is as shown, `location` as the system opens it."""
+    """A Markdown file as the walk finds it; `path` is as shown, `os_path` as the system opens it."""
 
     path: str
-    location: str
+    os_path: str
     size: int
     mtime_ns: int
     inode: int
 
     @classmethod
-    def of(cls, path: str, location: str, found: stat_result) -> "FileStat":
+    def of(cls, path: str, os_path: str, found: stat_result) -> "FileStat":
         """Return what identifies a file and its state.
 
         Its time may be a year beyond 2262, its inode a hash of 64 bits (mergerfs, ReFS).
@@ -70,7 +70,7 @@ class FileStat(NamedTuple):
         mtime, inode = found.st_mtime_ns, found.st_ino
         if inode > _LARGEST or not -_LARGEST <= mtime <= _LARGEST:
             mtime, inode = to_int64(mtime), to_int64(inode)
-        return cls(path, location, found.st_size, mtime, inode)
+        return cls(path, os_path, found.st_size, mtime, inode)
 
 
 _LARGEST = 2**63 - 1
@@ -93,7 +93,7 @@ class Region(NamedTuple):
     """
 
     path: str
-    location: str
+    os_path: str
 
     @property
     def is_file(self) -> bool:

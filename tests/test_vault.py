@@ -208,8 +208,8 @@ def test_a_path_in_output_leads_back_to_its_file(vault: MakeVault, tmp_path: Pat
     files = list(walk(found, [], []))
     assert len({file.path for file in files}) == len(files) >= 3
     for file in files:
-        assert found.resolve(file.path) == Path(file.location)
-        assert found.show(Path(file.location)) == file.path
+        assert found.resolve(file.path) == Path(file.os_path)
+        assert found.show(Path(file.os_path)) == file.path
 
 
 def test_the_home_note_leads_back_to_its_file(vault: MakeVault, tmp_path: Path) -> None:

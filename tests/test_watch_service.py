@@ -59,7 +59,7 @@ def test_a_region_is_what_a_walk_finds_there(vault: MakeVault, home: Path) -> No
     expected: list[Problem] = []
     ignore = ("drafts", "node_modules")
     files = list(walk(found, ignore, expected))
-    entered = {(file.path.rpartition("/")[0] + "/", os.path.dirname(file.location)) for file in files} - {
+    entered = {(file.path.rpartition("/")[0] + "/", os.path.dirname(file.os_path)) for file in files} - {
         ("/", str(folder))
     }
     problems: list[Problem] = []

@@ -103,9 +103,10 @@ def describe_change(before: str | None, after: str | None, *, is_moved: bool) ->
     """Return in words how an entry changed.
 
     Example:
-        >>> describe_change("---\\nid: a\\nstatus: active\\n---\\nOne.", "---\\nid: a\\nstatus: retired\\n---\\nTwo.")
+        >>> before, after = "---\\nid: a\\nstatus: active\\n---\\nOne.", "---\\nid: a\\nstatus: retired\\n---\\nTwo."
+        >>> describe_change(before, after, is_moved=False)
         'status active -> retired; text changed'
-        >>> describe_change(None, "One."), describe_change("One.", None)
+        >>> describe_change(None, "One.", is_moved=False), describe_change("One.", None, is_moved=False)
         ('written', 'taken out')
     """
     if after is None:

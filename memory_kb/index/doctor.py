@@ -111,8 +111,8 @@ def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
     problems: list[Problem] = []
     indexed = set(index.paths())
     for file in walk(vault, vault.settings.ignore, problems):
-        is_doubtful = file.path not in indexed or not os.access(file.location, os.R_OK)
-        if is_doubtful and (reason := explain_unreadable(file.location)):
+        is_doubtful = file.path not in indexed or not os.access(file.os_path, os.R_OK)
+        if is_doubtful and (reason := explain_unreadable(file.os_path)):
             problems.append(Problem(file.path, 1, reason))
     return problems
 

@@ -87,7 +87,7 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
 
     A change during the reading leaves a state that the next comparison finds different.
     """
-    descriptor = os.open(file.location, _FLAGS)
+    descriptor = os.open(file.os_path, _FLAGS)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -100,7 +100,7 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
             data += more
     finally:
         os.close(descriptor)
-    seen = FileStat.of(file.path, file.location, found)
+    seen = FileStat.of(file.path, file.os_path, found)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
     if data[:2] in UTF_16_MARKS:
@@ -112,10 +112,10 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
     return RawNote(seen, data[:cut], is_cut=True)
 
 
-def explain_unreadable(location: str) -> str | None:
+def explain_unreadable(os_path: str) -> str | None:
     """Return why a file cannot be read, or None where it can or is gone."""
     try:
-        read_raw(FileStat("", location, 0, 0, 0), 1)
+        read_raw(FileStat("", os_path, 0, 0, 0), 1)
     except FileNotFoundError:
         return None
     except OSError as exc:
@@ -155,7 +155,7 @@ def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
     return text, tuple(problems)
 
 
-def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
+def read_note(raw: RawNote, place: Location, default_status: str) -> ReadNote:
     """Return the chunks and problems of a file. No content can make this fail."""
     text, problems = decode_note(raw.data)
     if raw.is_cut:
@@ -169,20 +169,18 @@ def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote
         or raw.data[:2] in UTF_16_MARKS
         or _MAYBE_CJK.search(raw.data.translate(None, _ASCII)) is not None
     )
-    chunks = _chunk_entries(text, document.entries, location, raw.stat.path, may_be_cjk=may_be_cjk)
+    chunks = _chunk_entries(text, document.entries, place, raw.stat.path, may_be_cjk=may_be_cjk)
     return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
 
 
-def _chunk_entries(
-    text: str, entries: Sequence[Entry], location: Location, path: str, *, may_be_cjk: bool
-) -> list[Chunk]:
+def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
     chunks: list[Chunk] = []
     line, counted = 1, 0
     has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
     text = _mask(text, entries)
     for entry in entries:
         own = _entry_columns(text, entry, path, is_only=len(entries) == 1, has_terms=has_terms)
-        shared = {**location._asdict(), **own}
+        shared = {**place._asdict(), **own}
         supersedes = shared.pop("supersedes")
         pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
         for part, (start, end, headings) in enumerate(pieces):

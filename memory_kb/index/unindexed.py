@@ -46,7 +46,7 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
     problems: list[Problem] = []
     added, changed, removed = list[str](), list[str](), list[str]()
     for file, known, _ in real_differences(vault, index, problems):
-        reason = explain_unreadable(file.location) if file else None
+        reason = explain_unreadable(file.os_path) if file else None
         if file and reason:
             problems.append(Problem(file.path, 1, reason))
         if file is None and known:

@@ -106,7 +106,7 @@ def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
     `names` are those of its file, made from its first words.
 
     Example:
-        >>> text = read_purged_text("The staging password is *hunter two*.", "")
+        >>> text = read_purged_text("The staging password is *hunter two*.", "", [])
         >>> text.cut_from(b"> the staging\\n> password is hunter  two!")
         b'> (purged)!'
     """

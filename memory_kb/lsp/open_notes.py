@@ -28,7 +28,7 @@ class Ruler:
     Editors count in UTF-16 unless they agree on something else, so that an emoji is two.
 
     Example:
-        >>> ruler = Ruler("a😀b\\r\\nc")
+        >>> ruler = Ruler("a😀b\\r\\nc", "utf-16")
         >>> ruler.position(2), ruler.offset(lsp.Position(0, 3)), ruler.position(5)
         (0:3, 2, 1:0)
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Llm, is_loopback
-from memory_kb.providers.http import ProviderCalls, open_http_client, provider_of
+from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
@@ -19,7 +19,9 @@ USUAL_ADDRESS = "https://api.anthropic.com"
 USUAL_MODEL = "claude-haiku-5-5"
 
 
-def anthropic_llm(model: str | None, base_url: str | None, *, key: str, log: SpendLog) -> Llm:
+def anthropic_llm(
+    model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of Anthropic, or of the server at `base_url`."""
     if importlib.util.find_spec("anthropic") is None:
         raise ProviderFailed(
@@ -49,7 +51,7 @@ def anthropic_llm(model: str | None, base_url: str | None, *, key: str, log: Spe
 
     return RemoteLlm(
         LlmModel("anthropic", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm")),
+        ProviderCalls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm"), timing),
         log,
         lambda: _open_client(base_url or USUAL_ADDRESS, key),
         ask,

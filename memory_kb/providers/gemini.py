@@ -115,7 +115,9 @@ def _embed(
     return np.array(rows or np.zeros((0, 0)), np.float32)
 
 
-def gemini_llm(model: str | None, base_url: str | None, *, key: str, log: SpendLog) -> Llm:
+def gemini_llm(
+    model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of Gemini, or of the server at `base_url`."""
     name = (model or USUAL_LLM).removeprefix("models/")
 
@@ -147,7 +149,7 @@ def gemini_llm(model: str | None, base_url: str | None, *, key: str, log: SpendL
 
     return RemoteLlm(
         LlmModel("gemini", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "llm")),
+        ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,

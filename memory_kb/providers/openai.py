@@ -100,7 +100,9 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
 USUAL_LLM = "gpt-5.4-mini"
 
 
-def openai_llm(model: str | None, base_url: str | None, *, key: str | None, log: SpendLog) -> Llm:
+def openai_llm(
+    model: str | None, base_url: str | None, *, key: str | None, log: SpendLog, timing: Timing | None = None
+) -> Llm:
     """Return a model of OpenAI or a server, asked through chat completions, which every compatible one understands."""
     name = model or USUAL_LLM
     limit = "max_tokens" if base_url else "max_completion_tokens"
@@ -119,7 +121,7 @@ def openai_llm(model: str | None, base_url: str | None, *, key: str | None, log:
 
     return RemoteLlm(
         LlmModel("openai", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "llm")),
+        ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,

@@ -96,7 +96,7 @@ class AgentMemory:
                     except OSError:
                         continue
                     digest = hash_of(raw.data)
-                    raw = raw._replace(data=without_ours(raw.data, Path(stat.location)))
+                    raw = raw._replace(data=without_ours(raw.data, Path(stat.os_path)))
                     note = read_note(raw, Location(), "active")
                     writer.put(stat, digest, (), [_with_host_fields(chunk) for chunk in note.chunks], is_known=False)
         return True

@@ -14,7 +14,7 @@ from memory_kb.model import FileStat, Problem, Region
 from memory_kb.text import readable_name
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, TOP_NOTES, Root, Vault
 
-#: A file, or a folder as its path and its location.
+#: A file, or a folder as its path and its os_path.
 Item: TypeAlias = FileStat | tuple[str, str]
 
 #: Files of a memory vault that are state or machinery, not memories.
@@ -88,30 +88,30 @@ def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat
     yield from top
 
 
-def _stat_note(location: str, path: str, folder: Path, problems: list[Problem]) -> FileStat | None:
+def _stat_note(os_path: str, path: str, folder: Path, problems: list[Problem]) -> FileStat | None:
     """Return a note that is there; what is no plain file, or has no good name, is added to the problems."""
     try:
-        found = os.lstat(location)
+        found = os.lstat(os_path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
         problems.append(Problem(path, 1, f"cannot be read: {exc.strerror}; skipped"))
         return None
     if stat.S_ISLNK(found.st_mode):
-        _explain_link(location, path, folder, problems)
+        _explain_link(os_path, path, folder, problems)
         return None
     if not stat.S_ISREG(found.st_mode):
         problems.append(Problem(path, 1, "is not a regular file; skipped"))
         return None
-    name = os.path.basename(location)
+    name = os.path.basename(os_path)
     if readable_name(name) != name:
         problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
-    return FileStat.of(path, location, found)
+    return FileStat.of(path, os_path, found)
 
 
-def _explain_link(location: str, path: str, folder: Path, problems: list[Problem]) -> None:
+def _explain_link(os_path: str, path: str, folder: Path, problems: list[Problem]) -> None:
     """Report a symbolic link unless what it leads to is found in the vault anyway."""
-    root, target = os.path.realpath(folder), os.path.realpath(location)
+    root, target = os.path.realpath(folder), os.path.realpath(os_path)
     if not os.path.exists(target):
         problems.append(Problem(path, 1, "is a symbolic link to nothing; skipped"))
     elif os.path.commonpath([target, root]) != root:
@@ -146,18 +146,18 @@ class _Walker:
             return iter(self._files_at(region))
         if not self._reaches(region):
             return iter(())
-        return self._files_below(region.location, region.path)
+        return self._files_below(region.os_path, region.path)
 
     def _files_at(self, region: Region) -> list[FileStat]:
         """Return the one file of a region, if a walk takes it."""
         folder, slash, name = region.path.rpartition("/")
         prefix = folder + slash
-        if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.location))):
+        if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.os_path))):
             return []
         is_note = name[-3:].lower() == ".md" and self._takes(name, prefix)
-        if not is_note or (os.path.isdir(region.location) and not os.path.islink(region.location)):
+        if not is_note or (os.path.isdir(region.os_path) and not os.path.islink(region.os_path)):
             return []
-        file = _stat_note(region.location, region.path, self._root.folder, self._problems)
+        file = _stat_note(region.os_path, region.path, self._root.folder, self._problems)
         return [file] if file else []
 
     def _takes(self, name: str, prefix: str) -> bool:
@@ -168,17 +168,17 @@ class _Walker:
 
     def _reaches(self, region: Region) -> bool:
         """Return whether the walk of the whole root comes to a region: it goes down into every folder on the way."""
-        path, location = self._root.prefix, str(self._root.folder)
-        if region.location != location and not region.location.startswith(os.path.join(location, "")):
+        path, os_path = self._root.prefix, str(self._root.folder)
+        if region.os_path != os_path and not region.os_path.startswith(os.path.join(os_path, "")):
             return False
-        for name in filter(None, region.location[len(location) :].split(os.sep)):
-            location = os.path.join(location, name)
+        for name in filter(None, region.os_path[len(os_path) :].split(os.sep)):
+            os_path = os.path.join(os_path, name)
             inner = path + readable_name(name)
             try:
-                is_folder = stat.S_ISDIR(os.lstat(location).st_mode)
+                is_folder = stat.S_ISDIR(os.lstat(os_path).st_mode)
             except OSError:
                 return False
-            if name[0] == "." or not is_folder or self._holds_only_a_note(path) or not self._is_open(inner, location):
+            if name[0] == "." or not is_folder or self._holds_only_a_note(path) or not self._is_open(inner, os_path):
                 return False
             path = inner + "/"
         return path == region.path
@@ -186,23 +186,23 @@ class _Walker:
     def _holds_only_a_note(self, prefix: str) -> bool:
         return self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
 
-    def _is_open(self, path: str, location: str) -> bool:
+    def _is_open(self, path: str, os_path: str) -> bool:
         """Return whether a folder of notes is walked, going by its name."""
-        return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
+        return os_path not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
 
-    def _files_below(self, location: str, path: str) -> Iterator[FileStat]:
+    def _files_below(self, os_path: str, path: str) -> Iterator[FileStat]:
         """Yield the files below a folder, depth first; folders are sorted as if their name ended in a slash."""
-        waiting = self._list(location, path)[::-1]
+        waiting = self._list(os_path, path)[::-1]
         while waiting:
             item = waiting.pop()
             if isinstance(item, FileStat):
                 yield item
             else:
-                path, location = item
-                waiting += self._list(location, path)[::-1]
+                path, os_path = item
+                waiting += self._list(os_path, path)[::-1]
 
     def _list(self, folder: str, prefix: str) -> list[Item]:
-        """Return a folder's files and sub-folders `(path/, location)` in path order."""
+        """Return a folder's files and sub-folders `(path/, os_path)` in path order."""
         found: list[Item] = []
         only_note = self._holds_only_a_note(prefix)
         ignored = self._is_ignored
