@@ -173,6 +173,11 @@ def test_only_what_changed_is_fetched_again(hub: FakeHub, models: Path) -> None:
     assert hub.sent == ["tokenizer.json"]
 
 
+def test_a_model_without_a_tokenizer_is_refused(hub: FakeHub, models: Path) -> None:
+    del hub.files["tokenizer.json"]
+    assert "has no tokenizer.json" in str(refuse(hub, models))
+
+
 def test_a_model_without_an_export_in_the_usual_place_is_refused(hub: FakeHub, models: Path) -> None:
     hub.files["onnx/model_qint8.onnx"] = hub.files.pop("onnx/model.onnx")
     assert "ONNX export (onnx/model.onnx)" in str(refuse(hub, models))

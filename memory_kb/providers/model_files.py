@@ -147,7 +147,10 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         )
     except Exception as exc:  # the package passes on whatever its HTTP client raises
         raise _explain(exc, model, display_host(hub), target) from exc
-    find_onnx(read_config(target).folder)
+    place = read_config(target).folder
+    find_onnx(place)
+    if not (place / "tokenizer.json").exists():
+        raise ProviderFailed(f"{model} has no tokenizer.json, so it cannot be used here", "choose another model")
     return target
 
 
