@@ -64,6 +64,17 @@ def test_observations_become_entries_and_relations_links(kb: KnowledgeBase, sour
     assert {one.entry.title for one in kb.links(coffee.id).outgoing if one.entry} == {"Tea Brewing Methods"}
 
 
+def test_categories_that_agents_use_are_kinds(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+    observed = (
+        "- [gotcha] Masks need a folder.\n- [convention] Clicks select a project.\n- [insight] Epics are whole.\n"
+    )
+    kb.import_(source({"notes/a.md": f"---\npermalink: a\ntitle: A\n---\n{observed}"}))
+    kinds = {title: (one.kind, one.tags) for title, one in entries(kb).items()}
+    assert kinds["A: Masks need a folder."] == ("pitfall", ("gotcha",))
+    assert kinds["A: Clicks select a project."] == ("rule", ("convention",))
+    assert kinds["A: Epics are whole."] == ("fact", ("insight",))
+
+
 def test_permalinks_go_on_leading_to_their_notes(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     kb.import_(source(BASIC_MEMORY))
     learned = kb.learn("As [[tea/tea-brewing-methods]] says.", title="Other")

@@ -187,6 +187,8 @@ _RELATION = re.compile(
 _EMPTY_SECTION = re.compile(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", re.MULTILINE | re.IGNORECASE)
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+#: What agents call a pitfall and a rule in their notes.
+_CATEGORIES = {"gotcha": "pitfall", "convention": "rule"}
 
 
 class NotedFact(NamedTuple):
@@ -287,7 +289,7 @@ def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, s
     yield NotePiece("note", note.path, note.line, key, draft)
     for one in taken.observations:
         said, category = f"{note.title}: {one.text}", tag_of(one.category)
-        kind = _kind_called(category)
+        kind = _kind_called(_CATEGORIES.get(category, category))
         tags = one.tags if kind == category or one.category == "Note" else tuple(dict.fromkeys((category, *one.tags)))
         linked = {**origin, "links": [{"to": own_id, "relation": "elaborates"}]}
         draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=linked)
