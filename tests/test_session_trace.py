@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_kb.episodes.diary_text import judge_outcome
 from memory_kb.episodes.episode import make_episode
 from memory_kb.session_facts import CheckResult, Commit, Trace
-from memory_kb.sessions.tool_calls import Call, read_answer, read_tool_call
+from memory_kb.sessions.tool_calls import Call, read_answer, read_fault, read_tool_call
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 
@@ -50,12 +50,31 @@ def test_a_subset_that_passes_does_not_hide_what_fails() -> None:
     [
         ("python -c 'import seaborn'", "python --version", None),
         ("make tests", "make test", "`make test` went through instead"),
+        ("ruff check a.py b.py", "ruff check a.py", "`ruff check a.py` went through when it was run again"),
+        ("tail -40 train.log", "tail -30 train.log", "`tail -30 train.log` went through when it was run again"),
+        ("pytest -k login -q", "pytest -q", "`pytest -q` went through when it was run again"),
     ],
 )
 def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolution: str | None) -> None:
     events = [user("Run all of it now."), bash(failed, "SyntaxError: invalid syntax", ok=False), bash(worked, "3.11.7")]
     (trace,) = trace_session("s", [Event(**one) for one in events])
     assert [failure.resolution for failure in trace.failures] == [resolution]
+
+
+@pytest.mark.parametrize(
+    ("output", "fault"),
+    [
+        ("FAILURE: Build failed with an exception.\n", ("error", "FAILURE: Build failed with an exception.")),
+        (
+            "Output: bash: ./gradlew: No such file or directory\nError: (none)",
+            ("no such file", "bash: ./gradlew: No such file"),
+        ),
+        ("Error: (none)\nExit Code: 3", ("exit code 3", "")),
+    ],
+)
+def test_an_error_is_said_without_the_frame_of_the_tool(output: str, fault: tuple[str, str]) -> None:
+    found = read_fault(output)
+    assert (found.type, found.message[: len(fault[1])]) == fault
 
 
 def test_a_pipe_does_not_hide_a_failed_test() -> None:

@@ -213,7 +213,7 @@ _SHAPES = tuple(
         ("at a line", r"^(?P<message>\S+:\d+(?::\d+)?: (?:error: )?.+)$"),
         (
             "test failure",
-            r"^[ \t]*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$",
+            r"^[ \t]*(?:FAILED|--- FAIL:|FAIL\b:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$",
         ),
         (
             "error",
@@ -230,7 +230,8 @@ _MISUSE = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"user (?:doesn't|does not|didn't) want|(?:denied|rejected) by (?:the )?user|[Pp]ermission to use \S+|user (?:rejected|declined)"
+    r"user (?:doesn't|does not|didn't) want|(?:denied|rejected) by (?:the )?user|[Pp]ermission to use \S+"
+    r"|user (?:rejected|declined)|Tool permission request failed"
 )
 _BROKEN_OFF = re.compile(
     r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
@@ -238,12 +239,13 @@ _BROKEN_OFF = re.compile(
 )
 #: What says nothing of the error, and an address whose content is piped into a program.
 _NOISE = re.compile(
-    r"://[^|\n]*\||A complete log of this run|^npm (?:ERR!|error)\s*$|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
+    r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^npm (?:ERR!|error)\s*$"
+    r"|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^(?:(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d+: |npm (?:ERR!|error) +(?:code +)?|(?:[\w.-]{1,20}: )?(?:[Ee]rror|[Ff]atal|ERROR|FATAL)[:!] +)+"
-    r"(?=\S)"
+    r"^(?:Output: |(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d+: |npm (?:ERR!|error) +(?:code +)?"
+    r"|(?:[\w.-]{1,20}: )?(?:[Ee]rror|[Ff]atal|ERROR|FATAL)[:!] +)+(?=\S)"
 )
 _HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
 

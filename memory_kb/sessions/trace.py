@@ -128,7 +128,7 @@ class _Failures:
     def resolve(self, call: Call, *, is_sure: bool) -> None:
         """Take a call that surely succeeded as the end of the errors it covers; record that something was done."""
         for one in [one for one in self._open if is_sure and covers(call, one.call)]:
-            again = "when it was run again" if call.shown == one.call.shown else "instead"
+            again = "instead" if _is_retry(call, one.call) else "when it was run again"
             how = "after something was changed or run" if one.is_changed else again
             self._open.remove(one)
             shown = call.shown.replace("`", "")
@@ -157,6 +157,12 @@ def covers(call: Call, failed: Call) -> bool:
     if call.kind in ("lint", "install", "commit") or call.family.startswith("git "):
         return True
     return call.kind in CHECKS and _is_within(failed.targets, call.targets)
+
+
+def _is_retry(call: Call, failed: Call) -> bool:
+    """Return whether a call is another one with a small change, which may be passed on; to look at more is none."""
+    is_looking = "look" in (call.kind, failed.kind)
+    return bool(call.command and failed.command and not is_looking and is_small_change(failed.command, call.command))
 
 
 def _is_within(wanted: tuple[str, ...], targets: tuple[str, ...]) -> bool:
