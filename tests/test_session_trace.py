@@ -126,6 +126,30 @@ def test_interleaved_tasks_stay_apart() -> None:
     assert [(trace.task, trace.turns) for trace in traces] == [("a", 3), ("b", 3)]
 
 
+@pytest.mark.parametrize(
+    ("said", "goal"),
+    [
+        (["proceed", "train the model on the new data"], "train the model on the new data"),
+        (
+            ["Implement the following plan:\n\n# Limits of the API\n\n## Context\nNone."],
+            "the following plan: Limits of the API",
+        ),
+        (["# /release: publish a version\n\nRead the arguments first.", "yes"], "/release: publish a version"),
+        (
+            ["## User Input\n\n```text\nLet pupils leave a group.\n```\n\nYou **MUST** consider it."],
+            "Let pupils leave a group.",
+        ),
+        (["I got these failures\n\n⎯⎯⎯⎯ Failed Tests 1 ⎯⎯⎯⎯\nfalse is not true"], "I got these failures"),
+        (["fix the values [\n  {\n  },\n]"], "fix the values ["),
+        (["修一下", "运行测试,然后把登录改好"], "运行测试,然后把登录改好"),
+    ],
+)
+def test_the_goal_is_the_first_message_that_says_what_it_is_about(said: list[str], goal: str) -> None:
+    events = [Event(**one) for text in said for one in (user(text), bash("make", "done"))]
+    (trace,) = trace_session("s", events)
+    assert trace.goal.endswith(goal)
+
+
 def test_small_talk_is_no_episode() -> None:
     said = [
         user("hey there you"),

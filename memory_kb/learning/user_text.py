@@ -44,6 +44,8 @@ _INPUT_TAG = lazy_regex(
 )
 # The heading of a template after which the person's request comes.
 _REQUEST = lazy_regex(r"^#{1,2} My request for [A-Z]\w+:[ \t]*$\n?", re.MULTILINE)
+# The template of a command of Spec Kit, which Codex sends in place of what the person typed behind the command.
+_ARGUMENTS = lazy_regex(r"\A## User Input\s*\n```text\n(?P<typed>.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 # How a message begins that is the agent's throughout.
 _NOTICES = (
     "# AGENTS.md instructions",
@@ -65,13 +67,13 @@ _FENCE = lazy_regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(
 _TAG = lazy_regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 _QUOTE_LINE = lazy_regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
 _CODE_LINE = lazy_regex(
-    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$"
+    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$|^[^\w\n]+$"
     r"|^[ \t]*(?:def|class|import|from|const|let|var|function|export|func|fn)\s[^\n]*[(){};=:'][^\n]*$",
     re.MULTILINE,
 )
 # A paragraph with such a line was copied from a terminal or from version control.
 _OUTPUT_LINE = lazy_regex(
-    r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d"
+    r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d|[\u2500-\u257f\u23af]{3}"
     r"|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most"
     r"|File \"[^\"\n]+\", line \d|(?:[A-Z]\w+ )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
@@ -89,6 +91,7 @@ _DOCUMENT = lazy_regex(
     r"|(?-i:(?:\d+[.)][ \t]+)?[A-Z][a-z]+(?:[ \t]+(?:[A-Z][a-z]+|to|of|and|for|the|in)){2,5}:)[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
+_HEADING = lazy_regex(r"^#{1,3}[ \t]+(\S[^\n]*)", re.MULTILINE)
 # Prompts that programs and people write for agents.
 _PROMPT = lazy_regex(
     r"\s*(?:you(?: are|['’]re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist"
@@ -121,6 +124,9 @@ def split_message(message: str) -> SplitMessage:
         added.append(left[: request.start()].strip())
         left = left[request.end() :]
     left = left.strip()
+    if template := _ARGUMENTS.match(left):
+        added.append(left[template.end() :].strip())
+        left = template["typed"].strip()
     if left.startswith(_NOTICES) or _CALLED.match(left):
         added.append(left)
         left = ""
@@ -149,6 +155,19 @@ def own_words(message: str) -> str:
     for pattern in (_QUOTE_LINE, _CODE_LINE, _PLACEHOLDER):
         text = pattern.sub("", text)
     return re.sub(r"\n\s*\n", "\n\n", text).strip()
+
+
+def find_subject(message: str) -> str:
+    """Return what a message is about: what the person typed, and the heading of the document that it leads to.
+
+    Example:
+        >>> find_subject("Implement the following plan:\\n\\n# Rate limits of the API\\n\\n## Context\\nToday there are none.")
+        'Implement the following plan: Rate limits of the API'
+    """
+    own = own_words(message)
+    sent = split_message(message).sent
+    heading = _HEADING.search(sent) if own.endswith(":") else None if own else _HEADING.match(sent)
+    return f"{own} {heading[1].strip()}".strip() if heading else own
 
 
 def _remove_tags(text: str) -> str:

@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from memory_kb.injected import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_statements
-from memory_kb.learning.user_text import own_words, sentences
+from memory_kb.learning.user_text import find_subject, own_words, sentences
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import (
@@ -24,12 +24,14 @@ from memory_kb.sessions.tool_calls import (
 )
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES, SessionFiles
-from memory_kb.text import shorten
+from memory_kb.text import has_cjk, shorten
 
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
 _FAILURES, _FILES, _RETRIES, _COMMITS = 40, 30, 20, 20
 _TASK, _POLICY, _SAID = 500, 200, 100
+#: The fewest words of what a session is about; of CJK, characters.
+_LEAST_GOAL = 3, 6
 #: A session that is ended later than this many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
@@ -312,16 +314,16 @@ class _Tracer:
             self.asked = None
 
     def _person(self, event: Event) -> None:
-        text = own_words(clean_for_model(event.content))
-        said = shorten(" ".join(text.split()), _TASK)
+        message = clean_for_model(event.content)
+        text = own_words(message)
+        said, known = shorten(" ".join(text.split()), _TASK), self.facts
+        if not known.goal or (_is_short(known.goal) and not _is_short(said)):
+            self.facts = self.facts._replace(goal=shorten(" ".join(find_subject(message).split()), _TASK))
         if not said:
             return
-        known = self.facts
-        self.facts = known._replace(turns=known.turns + 1)
-        if known.turns == 0 or (len(known.goal.split()) < 3 and known.actions == 0):
-            self.facts = self.facts._replace(goal=said)
-        else:
+        if known.turns and (known.actions or known.goal == self.facts.goal):
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
+        self.facts = self.facts._replace(turns=known.turns + 1)
         policies = [one.text for one in find_statements(text) if one.kind == "policy"]
         policies += [one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:"))]
         self.constraints.update(dict.fromkeys(shorten(policy, _POLICY) for policy in policies))
@@ -370,6 +372,11 @@ class _Tracer:
             retries=tuple(self.retries.found[:_RETRIES]),
             reverted=tuple(self.reverted),
         )
+
+
+def _is_short(goal: str) -> bool:
+    """Return whether a message is too short to say what a session is about, such as an answer or an order."""
+    return len(goal) < _LEAST_GOAL[1] if has_cjk(goal) else len(goal.split()) < _LEAST_GOAL[0]
 
 
 def _shown_call(call: Call) -> str:
