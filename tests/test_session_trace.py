@@ -150,6 +150,11 @@ def test_the_goal_is_the_first_message_that_says_what_it_is_about(said: list[str
     assert trace.goal.endswith(goal)
 
 
+def test_what_a_person_tells_the_program_is_no_work_of_the_agent() -> None:
+    events = [Event(type="event", event="command", role="system", content="/exit")]
+    assert trace_session("s", events)[0].is_empty
+
+
 def test_small_talk_is_no_episode() -> None:
     said = [
         user("hey there you"),

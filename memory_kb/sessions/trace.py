@@ -38,7 +38,8 @@ _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notic
 #: What says nothing of the work beside other commands.
 _PREPARING = ("git add", "mkdir", "chmod")
 _UNDOING = ("git checkout", "git restore", "git revert", "git reset", "git stash")
-_COMMIT = re.compile(r"^\[(?:\S+ )+?(?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+#: What git says of a commit, and aider.
+_COMMIT = re.compile(r"^(?:\[(?:\S+ )+?(?:\(root-commit\) )?|Commit )([0-9a-f]{7,40})\]? (.+)$", re.MULTILINE)
 _REQUEST = re.compile(r"https?://\S+?/(?:pull|merge_requests)/\d+")
 
 
@@ -347,7 +348,8 @@ class _Tracer:
             said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
-            self._count_action()
+            if event.event != "command":  # what a person tells the program around the agent
+                self._count_action()
             if fault:
                 self.failures.record(Call("run", event.event, (), shown), fault)
 
