@@ -39,6 +39,13 @@ KEPT = [
     ("Fix the login, and remember that the CI has no Docker.", "fact", "The CI has no Docker."),
     ("We should never run in mock mode in production.", "policy", "We should never run in mock mode in production."),
     ("I'd like all branch names to start with 'wip/'.", "policy", "I'd like all branch names to start with 'wip/'."),
+    ("no, never `bun link` a session version", "policy", "Never `bun link` a session version"),
+    ("Next time, tell me first if the task exists already.", "policy", "Tell me first if the task exists already."),
+    (
+        "Always keep secrets in the vault and never log them.",
+        "policy",
+        "Always keep secrets in the vault and never log them.",
+    ),
 ]
 PASSED = [
     "Should we always use zod for validation?",
@@ -63,6 +70,9 @@ PASSED = [
     "I want to discuss a few things with you going forward.",
     "Make sure all the tests in this folder pass.",
     "Start the server with npm and open the page.",
+    "Think about the rule so that you always do this going forward.",
+    "The task list should always use that normal format.",
+    "Next time I'll watch more closely what you are doing.",
 ]
 
 

@@ -34,7 +34,7 @@ class Marker(NamedTuple):
 #: Words that only lead in to a statement; any number of them, in any order.
 _LEAD = _shape(
     r"(?:(?:and|also|but|so|ok(?:ay)?|oh|hey|hi|hmm*|well|yes|yeah|no|nope|right|great|good|nice|perfect|cool|sure|sorry|thx|please|pls|btw|fyi|again|"
-    r"thanks?(?: you| a lot)?|by the way|actually|just|finally|lastly|next|now|then|note|important|reminder|attention|update|additionally|similarly|"
+    r"thanks?(?: you| a lot)?|by the way|actually|just|finally|lastly|next(?! time)|now|then|note|important|reminder|attention|update|additionally|similarly|"
     r"likewise|furthermore|moreover|besides|(?:first|second|third)(?:ly| off)?|one (?:more|last) thing|no matter what|as a (?:rule|reminder)|"
     r"(?:in|for) (?:this|our|the) (?:repo(?:sitory)?|project|codebase)|i(?:'ve| have)? (?:already )?told you(?: (?:already|before|that))*|(?:like|as) i said|"
     r"(?:can|could|would|will) you(?: please)?(?: also)?|(?:i|we)(?:'d| would)?(?: also| now)* (?:want|need|like) (?:you|us)(?: all)? to|"
@@ -70,7 +70,7 @@ MARKERS = (
     *_markers("fact", r"(?=.*(?:覚えておいて|忘れないで))"),
     *_markers(
         "policy",
-        r"(?:from (?:now|here) on(?:wards?)?(?: out)?|(?:going|moving) forward|henceforth|in (?:the )?future(?!,? (?:i|we|you)\b))\b[\s,:]*",
+        r"(?:from (?:now|here) on(?:wards?)?(?: out)?|(?:going|moving) forward|henceforth|(?:in (?:the )?future|next time)(?!,? (?:i|we|you)\b))\b[\s,:]*",
         r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\b[\s,:]*",
         r"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|(?:a partir de|de) ahora(?: en adelante)?|en adelante|a partir de agora)\b[\s,:]*",
         r"(?:с этого момента|впредь|отныне)\b[\s,:]*|(?:今後は?|これからは?|从现在(?:开始|起)|从今往后|今后|以后)[、，,]?(?=.)",
@@ -80,7 +80,7 @@ MARKERS = (
         "policy",
         r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|message|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
         + _SHOWS
-        + r")(?=\w)",
+        + r")(?=[\w`])",
         r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
         r"we (?:don't|do not|dont) (?!(?:want|need|have|know|see|care|think|seem|get|really|even|actually|yet)\b)(?=\w+ (?!(?:that|this|it)\b)\w)",
         r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )",
@@ -144,7 +144,9 @@ _EMPTY = _shape(
     r"|(?:i(?:'d| would) like to|i'll|i'm|let's)\b"
 )
 _POINTS = _shape(
-    r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$|.*\b(?:in|of|on|with) that \w"
+    # What is named further on in a sentence may be what "them" means.
+    r"(?:\S+ ){0,5}(?:them|those)\b|.*\b(?:these|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|.*\b(?:this|that)\W*$"
+    r"|.*\b(?:in|of|on|with|use) that \w"
 )
 _POINTING = _shape(r"(?:it|this|that|these|those|them|there|here|so|do|be|use|always|never|again|the|an?|ones?|to|of)$")
 _AT_THE_END = _shape(
