@@ -21,8 +21,8 @@ HEAVY = (
 SLOW_TO_LOAD = ("click", "dataclasses", "inspect", "yaml", "memory_kb.reports", "memory_kb.index.rows")
 
 
-#: What others load that hardly use it: for one method of `Path`, and for classes that need not be dataclasses.
-UNUSED = {"urllib.parse", "dataclasses"}
+#: What no class that a frequent command loads needs to be.
+UNUSED = {"dataclasses"}
 #: The named tuples that were loaded and whose annotations had to be parsed from text; Python prepares its parser for that.
 PARSED_TUPLES = """[
     f"{one.__module__}.{one.__name__}"
@@ -131,17 +131,6 @@ def test_a_frequent_command_loads_only_what_it_uses(
         "main()"
     )
     assert _run_python("-c", code).stdout.splitlines()[-1] == "said 0 set() []"
-
-
-def test_a_path_is_a_uri_although_pathlib_was_loaded_without_urllib() -> None:
-    code = (
-        "import os, sys; sys.argv[1:] = ['--version']; from memory_kb.cli import main\n"
-        "def leave(code):\n"
-        "    import pathlib, urllib.parse\n"
-        "    print(pathlib.PurePosixPath('/a b').as_uri(), urllib.parse.urlsplit('//x').netloc)\n"
-        "os._exit = leave; main()"
-    )
-    assert _run_python("-c", code).stdout.splitlines()[-1] == "file:///a%20b x"
 
 
 def test_a_hook_that_says_something_loads_nothing_heavy_and_no_parser(run: Run, tmp_path: Path) -> None:

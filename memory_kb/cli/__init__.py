@@ -33,7 +33,6 @@ def main() -> NoReturn:
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
-        _load_pathlib()
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
             from memory_kb.cli.hook import answer_hook
 
@@ -60,29 +59,6 @@ def main() -> NoReturn:
         code = 4
     # Everything is closed and flushed; taking the interpreter apart would cost a sixth of a search.
     os._exit(code)
-
-
-def _load_pathlib() -> None:
-    """Load pathlib without urllib, which Python before 3.13 loads with it for the one function behind `Path.as_uri`.
-
-    That is a fortieth of a search. Until pathlib is loaded, a module with this function is in the place of
-    `urllib.parse`; the function calls the real one.
-    """
-    if "pathlib" in sys.modules or "urllib.parse" in sys.modules:
-        return
-
-    def quote_from_bytes(data: bytes) -> str:
-        from urllib import parse
-
-        return parse.quote_from_bytes(data)
-
-    stand_in = type(sys)("urllib.parse")
-    vars(stand_in)["quote_from_bytes"] = quote_from_bytes
-    sys.modules["urllib.parse"] = stand_in
-    try:
-        import pathlib  # noqa: F401 - loaded for all who import it later
-    finally:
-        del sys.modules["urllib.parse"]
 
 
 def run(arguments: Sequence[str]) -> int:
