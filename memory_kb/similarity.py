@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.stop_words import stop_words
-from memory_kb.text import jaccard, tokens
+from memory_kb.text import jaccard, word_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def word_set(text: str) -> frozenset[str]:
         >>> sorted(word_set("Set retry_count to 3!")), sorted(word_set("Übung"))
         (['3', 'count', 'retry', 'set', 'to'], ['übung'])
     """
-    return tokens(text.replace("_", " "))
+    return word_tokens(text.replace("_", " "))
 
 
 @functools.lru_cache(maxsize=65_536)

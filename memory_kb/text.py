@@ -187,11 +187,11 @@ def symbol_terms(text: str) -> str:
     return " ".join(terms)
 
 
-def tokens(text: str) -> frozenset[str]:
+def word_tokens(text: str) -> frozenset[str]:
     """Return the set of words of a text, for comparing texts of any script.
 
     Example:
-        >>> sorted(tokens("Привет, мир! 日本語"))
+        >>> sorted(word_tokens("Привет, мир! 日本語"))
         ['мир', 'привет', '日本', '本語', '語']
     """
     if not has_cjk(text):
@@ -331,11 +331,11 @@ def readable_name(name: str) -> str:
         return printable(name)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, one: str, many: str = "") -> str:
     """Return a number with its word, in the plural where there is not one.
 
     Example:
-        >>> counted(1, "failure"), counted(0, "entry"), counted(1200, "success", "successes")
+        >>> pluralize(1, "failure"), pluralize(0, "entry"), pluralize(1200, "success", "successes")
         ('1 failure', '0 entries', '1,200 successes')
     """
     usual = f"{one[:-1]}ies" if one.endswith("y") and one[-2:-1] not in "aeiou" else f"{one}s"

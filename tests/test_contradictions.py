@@ -21,7 +21,7 @@ from memory_kb.learning.contradictions import (
     find_contradictions,
     plan_resolutions,
 )
-from memory_kb.learning.text_comparison import find_opposition, names, turning_words
+from memory_kb.learning.text_comparison import find_opposition, names_in, turning_words
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 
@@ -176,7 +176,7 @@ def test_huge_and_odd_texts_end_soon() -> None:
         "\n".join(["The port is 1."] * 5_000),
     ):
         assert find_opposition(text, "Use tabs.") is None
-        names(text)
+        names_in(text)
         turning_words(text)
 
 

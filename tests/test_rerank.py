@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.search.groups import mmr_order
-from memory_kb.text import jaccard, tokens
+from memory_kb.text import jaccard, word_tokens
 
 TOKENS = st.frozensets(st.sampled_from("abcdefgh"), max_size=6)
 POOL = st.lists(st.tuples(st.floats(0, 100), TOKENS), max_size=25)
@@ -90,4 +90,4 @@ def test_each_place_goes_to_the_most_relevant_and_new(
     ],
 )
 def test_orders_by_example(scores: list[float], texts: list[str], mmr_lambda: float, expected: list[int]) -> None:
-    assert mmr_order(scores, lambda place: tokens(texts[place]), mmr_lambda, len(texts)) == expected
+    assert mmr_order(scores, lambda place: word_tokens(texts[place]), mmr_lambda, len(texts)) == expected

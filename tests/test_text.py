@@ -19,7 +19,7 @@ from memory_kb.text import (
     shorten,
     slugify,
     symbol_terms,
-    tokens,
+    word_tokens,
 )
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=80)
@@ -60,7 +60,7 @@ def test_scripts_that_need_cutting(text: str, found: bool) -> None:
     ],
 )
 def test_tokens(text: str, words: set[str]) -> None:
-    assert tokens(text) == words
+    assert word_tokens(text) == words
 
 
 @given(MIXED)
@@ -76,7 +76,7 @@ def test_every_pair_and_every_sign_of_a_run_can_be_found(run: str) -> None:
     terms = run_terms(run)
     assert all(any(term.startswith(sign) for term in terms) for sign in run)
     assert all(run[place : place + 2] in terms for place in range(len(run) - 1))
-    assert set(terms) == tokens(run)
+    assert set(terms) == word_tokens(run)
 
 
 @pytest.mark.parametrize(

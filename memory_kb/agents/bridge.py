@@ -39,7 +39,7 @@ from memory_kb.store.agent_memory_files import (
     measure_index,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.text import count_tokens, decode, load_json, tokens
+from memory_kb.text import count_tokens, decode, load_json, word_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -411,7 +411,7 @@ def _unread(vault: Vault) -> Iterator[Problem]:
 
 def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
     """Yield entries of two agents of which one says the contrary of the other."""
-    entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
+    entries = [(one, line, text, word_tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
     for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
         if one.agent != other.agent and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
             yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")

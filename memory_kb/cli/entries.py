@@ -25,7 +25,7 @@ from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.importers.service import ImportReport
@@ -64,7 +64,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     if made.around:
         say(f"This vault is inside the vault {made.around}, whose notes are not searched from here on down.")
     if made.notes_beside:
-        files = counted(made.notes_beside, "Markdown file")
+        files = pluralize(made.notes_beside, "Markdown file")
         say(f"{files} beside memory/ are outside of this vault; search there with --vault on the folder.")
     say('Next: memory-kb learn "The first thing worth remembering."')
     if find_repository(made.folder):
@@ -192,7 +192,7 @@ def _print_purged(purged: Purged, word: str) -> None:
     for file in purged.files:
         click.echo(f"{word} {one_line(file)}")
     if purged.runs:
-        click.echo(f"{word} the journal: {counted(purged.runs, 'run')} that can no longer be undone")
+        click.echo(f"{word} the journal: {pluralize(purged.runs, 'run')} that can no longer be undone")
     for sentence in (*purged.left, *purged.git):
         say(f"left: {sentence}")
 
@@ -252,15 +252,15 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
 
 def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
     if report.sessions or report.events:
-        show(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
+        show(f"{pluralize(report.sessions, 'session')}, {pluralize(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
         actions = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-        show(f"{counted(sum(counts.values()), what)}: {actions}")
+        show(f"{pluralize(sum(counts.values()), what)}: {actions}")
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
     for left in report.left_out[:_SHOWN]:
-        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
+        say(f"left out: {pluralize(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
     if len(report.left_out) > _SHOWN:
         say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
     if not report.pieces and not report.events:

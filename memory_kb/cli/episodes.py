@@ -39,7 +39,7 @@ from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import OUTCOMES
-from memory_kb.text import counted, printable
+from memory_kb.text import pluralize, printable
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
@@ -219,7 +219,7 @@ def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
     if dry_run:
         print_preview(report.run)
     if not report.kept:
-        say(f"Nothing to keep in {counted(report.count, 'message')}.")
+        say(f"Nothing to keep in {pluralize(report.count, 'message')}.")
 
 
 _SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
@@ -267,7 +267,7 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     say(f"{report.session}: {report.summary}; {_describe_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
-            say(f"`memory-kb undo {run.run}` reverts {counted(len(run.changes), 'change')}.")
+            say(f"`memory-kb undo {run.run}` reverts {pluralize(len(run.changes), 'change')}.")
 
 
 def _describe_scope(one: ScopeReport) -> str:

@@ -26,7 +26,7 @@ from memory_kb.cli.output import (
 )
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 from memory_kb.vault import lower_priority
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def _print_plan(options: Options, *, embed: bool) -> None:
     counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
     if options.printed_as_json(counts | {"embed": estimate, "dry_run": True}):
         return
-    rows: dict[str, object] = {f"to be {name}": counted(count, "file") for name, count in counts.items()}
+    rows: dict[str, object] = {f"to be {name}": pluralize(count, "file") for name, count in counts.items()}
     if estimate:
         price = "no price known" if estimate.usd is None else f"about ${estimate.usd:,.4f}"
-        rows["to be embedded"] = f"{counted(estimate.texts, 'passage')}, about {estimate.tokens:,} tokens, {price}"
+        rows["to be embedded"] = f"{pluralize(estimate.texts, 'passage')}, about {estimate.tokens:,} tokens, {price}"
     print_table(rows)
 
 

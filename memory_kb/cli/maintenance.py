@@ -11,7 +11,7 @@ from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import Options, clean, dim_id, format_place, one_line, pick, say, style
 from memory_kb.cli.print_runs import exit_code, finish_run, print_failures, print_steps, steps_as_json
 from memory_kb.model import SCOPE_ALIASES, SCOPES
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.learning.contradictions import Contradiction
@@ -183,7 +183,7 @@ def compact_verb(
     """
     report = options.kb.compact(scope, job, task, threshold=threshold, dry_run=options.dry_run)
     fields = pick(report, "before", "after", "retired", "repeated", "merged")
-    said = report.sentence or f"{counted(report.before, 'entry')}, nothing to do"
+    said = report.sentence or f"{pluralize(report.before, 'entry')}, nothing to do"
     return finish_run(options, report.run, fields, said=said)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.text import counted, short_id
+from memory_kb.text import pluralize, short_id
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
@@ -193,7 +193,7 @@ def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
         echo(one_line(str(problem)))
     if not whole and len(problems) > _SHOWN_FINDINGS:
         say(f"… and {len(problems) - _SHOWN_FINDINGS:,} more; --all lists them all")
-    say(counted(len(problems), "finding") if problems else "Nothing to fix.")
+    say(pluralize(len(problems), "finding") if problems else "Nothing to fix.")
     return FINDINGS if problems else 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import CONFLICT, Options, as_plain, clean, echo, one_line, pick, print_json, say, style
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.reports import ChangeView, RunReport, StepReport
@@ -148,5 +148,5 @@ def print_failures(steps: Sequence[StepReport], command: str) -> None:
     """Say how many steps failed, and which command does them yet."""
     if failed := sum(step.outcome == "failed" for step in steps):
         say(
-            f"{failed} of {counted(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
+            f"{failed} of {pluralize(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
         )

@@ -29,7 +29,7 @@ from memory_kb.cli.print_runs import finish_run, print_preview, run_as_json
 from memory_kb.errors import ChangedOnDisk, NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
@@ -112,7 +112,7 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     if rule.word("forbid") or rule.word("require"):
         try:
             made = kb.git.backtest(rule)
-            stopped = f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}"
+            stopped = f"Of {pluralize(made.commits, 'commit')} it would have stopped {made.broken:,}"
             lines.append(f"{stopped}; {made.mended:,} of these were fixed within a week.")
         except NoRepository:
             pass
@@ -283,8 +283,8 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     place = format_place(found.path, found.line or 1) if found.path else "no longer in the notes"
     click.echo(f"{style(clean(found.title or found.id), bold=True)}  {place}")
     rows: dict[str, object] = {
-        "shown": f"{counted(total.shown, 'time')}, {total.injected:,} of them injected",
-        "to": f"{counted(total.sessions, 'session')}, {counted(total.agents, 'agent')}, {counted(total.tasks, 'task')}",
+        "shown": f"{pluralize(total.shown, 'time')}, {total.injected:,} of them injected",
+        "to": f"{pluralize(total.sessions, 'session')}, {pluralize(total.agents, 'agent')}, {pluralize(total.tasks, 'task')}",
         "tasks went": _say_counts(total.outcomes),
         "sessions ended": _say_counts(total.sessions_ended),
         "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} injected in all (by its current text)",

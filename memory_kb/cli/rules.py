@@ -14,7 +14,7 @@ from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 _TAG = option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
 _SCOPE = option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
@@ -198,7 +198,7 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     broken = f"{made.broken:,} broke the rule, {made.mended:,} of these were fixed within a week"
     click.echo(f"{made.commits:,} commits: {broken}")
     if refused.sessions:
-        sessions = counted(refused.sessions, "session")
+        sessions = pluralize(refused.sessions, "session")
         click.echo(f"agents: an edit was refused in {sessions}, and made all the same in {refused.broken:,}")
 
 

@@ -31,7 +31,7 @@ from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.text import counted, printable, shorten
+from memory_kb.text import pluralize, printable, shorten
 
 if TYPE_CHECKING:
     from memory_kb.index.session_index import SessionSeen
@@ -80,7 +80,7 @@ def _session_row(one: SessionSeen) -> tuple[str, ...]:
     state = f"{one.state} {one.outcome}" if one.outcome else one.state
     place = "/".join(filter(None, (one.job, one.task)))
     moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
-    return (one.session, state, one.agent or "-", place or "-", *moments, counted(one.events, "event"))
+    return (one.session, state, one.agent or "-", place or "-", *moments, pluralize(one.events, "event"))
 
 
 @verb("start", session_verb)
@@ -195,7 +195,7 @@ def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) ->
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
         last = f", the last is number {share.seq:,}" if share.seq else ""
-        click.echo(f"{written.action} {share.session}  {counted(share.written, 'event')}{last}")
+        click.echo(f"{written.action} {share.session}  {pluralize(share.written, 'event')}{last}")
 
 
 @verb("end", session_verb)
@@ -385,7 +385,7 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     for error in refused:
         say(f"not imported: {error}")
     if left_out:
-        files = counted(len(left_out), "transcript")
+        files = pluralize(len(left_out), "transcript")
         say(f"{files} of other projects left out ({left_out[0].elsewhere}, …); --any-project imports them too.")
     if not any(one.session for one in made):
         is_known = made or left_out or refused

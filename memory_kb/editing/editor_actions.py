@@ -27,7 +27,7 @@ from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
-from memory_kb.learning.compaction import archive_path, by_rank, merge_entries
+from memory_kb.learning.compaction import archive_path, merge_entries, rank_for_merging
 from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
@@ -295,7 +295,7 @@ class EditorActions:
         found = self._examination.catalog().ids.get(other, ())
         if not found or (other, found[0].path) == (memory.id, memory.path):
             raise UnknownEntry(other)
-        primary, *others = by_rank([memory, self._at(found[0].path, other, drafts)])
+        primary, *others = rank_for_merging([memory, self._at(found[0].path, other, drafts)])
         today = self._vault.today()
 
         def archive(one: Memory) -> str:

@@ -25,7 +25,7 @@ from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
-from memory_kb.text import counted, jaccard, moment_text, parse_date, shorten
+from memory_kb.text import jaccard, moment_text, parse_date, pluralize, shorten
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
@@ -262,7 +262,7 @@ class Consolidation:
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
         draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, TITLE))
-        reason = f"It was met in {counted(len(pitfall.episodes), 'episode')}."
+        reason = f"It was met in {pluralize(len(pitfall.episodes), 'episode')}."
         fields: dict[str, Value] = {"confidence": pitfall_confidence(len(pitfall.episodes))}
         learning = _make_learning(draft, fields, pitfall.episodes, pitfall.key, reason)
         own = (memory for memory in self._pitfalls if memory.id == learning.entry_id)
@@ -329,5 +329,5 @@ def plan_more_sources(
     raised = min(cap, before + step * (len(more) if each else 1))
     added = {"confidence": round(max(before, raised), _DIGITS), "usage_count": memory.count("usage_count") + 1}
     at = max(moment_of(one.diary.timestamp, now) for one in more)
-    said = f"{counted(len(more), 'more episode')} {'says' if len(more) == 1 else 'say'} so."
+    said = f"{pluralize(len(more), 'more episode')} {'says' if len(more) == 1 else 'say'} so."
     return plan_sighting(memory, [one.memory.id for one in more], at, said, added)

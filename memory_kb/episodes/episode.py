@@ -32,7 +32,7 @@ from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
-from memory_kb.text import counted, hash_of, shorten, slugify
+from memory_kb.text import hash_of, pluralize, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
@@ -238,7 +238,7 @@ def summarise(memory: Memory) -> str:
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)
     goal = shorten(memory.word("goal") or memory.title, _GOAL)
     ended = _PAST.get(memory.word("outcome") or "", "ended with mixed results")
-    counts = f"{counted(actions, 'action')} with {counted(errors, 'error')} encountered"
+    counts = f"{pluralize(actions, 'action')} with {pluralize(errors, 'error')} encountered"
     line = f"- Task '{goal}' {ended} after {counts} in {memory.count('duration_seconds')}s."
     body = _LOG.sub("", memory.text, count=1).strip()
     mark = _SUMMARY.search(body)

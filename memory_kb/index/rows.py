@@ -18,10 +18,10 @@ from memory_kb.private_text import mask_private
 from memory_kb.text import (
     UTF_16_MARKS,
     cjk_terms,
-    counted,
     decode_text,
     format_size,
     has_cjk,
+    pluralize,
     printable,
     read_words,
     symbol_terms,
@@ -38,7 +38,7 @@ def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
         >>> describe_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
         ('a.md is 5.0 MB (and 1 more file)',)
     """
-    more = f" (and {counted(len(problems) - 1, 'more file')})" if len(problems) > 1 else ""
+    more = f" (and {pluralize(len(problems) - 1, 'more file')})" if len(problems) > 1 else ""
     return (f"{problems[0].path} {problems[0].message}{more}",) if problems else ()
 
 
@@ -51,7 +51,7 @@ def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
     """
     if not faults:
         return ()
-    more = f" and in {counted(len(faults) - 1, 'more place')}" if len(faults) > 1 else ""
+    more = f" and in {pluralize(len(faults) - 1, 'more place')}" if len(faults) > 1 else ""
     place = f"{printable(faults[0].path)}:{faults[0].line}{more}"
     return (f"the frontmatter at {place} cannot be read; it counts as text, `memory-kb lint` lists all",)
 
@@ -175,7 +175,7 @@ def read_note(raw: RawNote, place: Location, default_status: str) -> ReadNote:
 
 def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
     chunks: list[Chunk] = []
-    line, counted = 1, 0
+    line, counted_to = 1, 0
     has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
     text = _mask(text, entries)
     for entry in entries:
@@ -185,7 +185,7 @@ def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: s
         pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
         for part, (start, end, headings) in enumerate(pieces):
             content = text[start:end]
-            line += text.count("\n", counted, start)
+            line += text.count("\n", counted_to, start)
             end_line = line + content.count("\n")
             under = " > ".join([one for one in headings if one != shared["title"]]) if headings else ""
             chunks.append(
@@ -203,7 +203,7 @@ def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: s
                     **shared,
                 )
             )
-            line, counted = end_line, end
+            line, counted_to = end_line, end
     return chunks
 
 

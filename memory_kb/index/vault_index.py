@@ -28,7 +28,7 @@ from memory_kb.index.sync import Regions, SyncRun, has_changed_files
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.regular_files import open_for_appending
 from memory_kb.store.walk import UNLISTED
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class VaultIndex:
                 index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})"
             )
         left_out = (
-            f"{counted(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
+            f"{pluralize(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
         )
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _describe_unlisted(report.problems))
@@ -273,7 +273,7 @@ class VaultIndex:
         from memory_kb.index.unindexed import compare_with_disk
 
         pending = compare_with_disk(self._vault, index).pending
-        return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
+        return Refreshed(pending, (f"{reason}; not searched yet: {pluralize(pending, 'file')}",) if pending else ())
 
     @contextmanager
     def up_to_date(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ from memory_kb.reports import WatchReport
 from memory_kb.seal import load_seal_key
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 from memory_kb.vault import Vault, hold_lock, identify
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class _Watch:
         for notice in report.notices:
             self._notify(notice)
         if cause == "start":
-            self._notify(f"watching {self._vault.folder}: {counted(files, 'file')}, {self._how}")
+            self._notify(f"watching {self._vault.folder}: {pluralize(files, 'file')}, {self._how}")
         if cause == "start" or not report.is_empty or new:
             counts = (report.added, report.changed, report.removed)
             self._on_batch(WatchReport(cause, *counts, new, report.seconds, generation, files))
@@ -341,7 +341,7 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
             made = index.use(lambda one: vector_search.embed(one, stop=stop, wait=0.0))
             embedded += made.embedded
             if made.embedded:
-                yield f"embedded {counted(made.embedded, 'passage')}, {embedded:,} so far"
+                yield f"embedded {pluralize(made.embedded, 'passage')}, {embedded:,} so far"
             if made.reason:
                 yield made.reason
 

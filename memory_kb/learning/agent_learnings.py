@@ -15,7 +15,7 @@ from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.model import KIND_ALIASES
 from memory_kb.reports import Learned
 from memory_kb.store.session_log import HOOKED, SessionFiles
-from memory_kb.text import tokens
+from memory_kb.text import word_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_verbs import EntryVerbs
@@ -71,8 +71,8 @@ def _has_words_of(message: str, text: str) -> bool:
         >>> _has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
         True
     """
-    wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}
-    typed, size = [tokens(one) for one in sentences(message)], sum(1 for _ in sentences(text))
+    wanted = {word for word in word_tokens(text) if len(word) >= _SHORT or not word.isascii()}
+    typed, size = [word_tokens(one) for one in sentences(message)], sum(1 for _ in sentences(text))
     near = (set().union(*typed[at : at + size]) for at in range(len(typed)))
     return bool(wanted) and any(len(wanted & words) >= _SHARE * len(wanted) for words in near)
 

@@ -18,7 +18,7 @@ from memory_kb.learning.contradictions import (
     is_machine_editable,
     plan_resolutions,
 )
-from memory_kb.learning.text_comparison import likeness, names, signs, turning_words
+from memory_kb.learning.text_comparison import likeness, names_in, signs_in, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
@@ -35,7 +35,7 @@ from memory_kb.similarity import (
     word_set,
 )
 from memory_kb.store.changes import Change, move, plan_fields, remove, set_body, with_links, with_words
-from memory_kb.text import counted, jaccard, parse_date
+from memory_kb.text import jaccard, parse_date, pluralize
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import EntryVectors, Memories
@@ -82,7 +82,7 @@ def _cluster(
     for memory in group:
         same.setdefault(" ".join(memory.text.split()), []).append(memory)
     members = [one for text, one in same.items() if text]
-    speakers = [longest(one) for one in members]
+    speakers = [longest_text(one) for one in members]
     pairs = _pairs(speakers, vectors) if threshold is None else _paraphrases(speakers, threshold)
     alone = (Pair(place, place, 1.0) for place in range(len(members)))
     for cluster in linked_clusters((*pairs, *alone)):
@@ -113,17 +113,17 @@ def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
     """Return whether nothing that matters differs: order, numbers, negations, names, code."""
-    if likeness(one.text, other.text) == 0.0 or signs(one.text) != signs(other.text):
+    if likeness(one.text, other.text) == 0.0 or signs_in(one.text) != signs_in(other.text):
         return False
-    return differing.isdisjoint(names(one.text) | names(other.text))
+    return differing.isdisjoint(names_in(one.text) | names_in(other.text))
 
 
-def longest(memories: Sequence[Memory]) -> Memory:
+def longest_text(memories: Sequence[Memory]) -> Memory:
     """Return the entry with the longest text, the first of those."""
     return max(memories, key=lambda memory: len(memory.text.strip()))
 
 
-def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+def rank_for_merging(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     """Return entries to merge, the primary first: the one of highest importance, then confidence, then age."""
 
     def rank(memory: Memory) -> tuple[float, float, date, str, int]:
@@ -158,7 +158,7 @@ def merge_entries(
     """
     everything = (primary, *others)
     together = f"merge {primary.path} {primary.id}"
-    said = longest(everything)
+    said = longest_text(everything)
     plan: list[Change | None] = []
     if said is not primary:
         plan.append(set_body(primary, primary.id, body_of(said).strip("\r\n"), f"{reason} The longest text stays."))
@@ -236,7 +236,7 @@ class CompactReport:
         """What left the live files, in words; "" where nothing did."""
         counts = (("merged", self.merged), ("repeated", self.repeated), ("retired", self.retired))
         gone = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-        return f"{counted(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""
+        return f"{pluralize(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""
 
 
 def _strengthened(cluster: Sequence[Memory]) -> dict[str, Value]:
@@ -310,7 +310,7 @@ class Compactor:
         changes += [move(memory, self._archive(memory), "It is retired.", memory.id) for memory in retired]
         merged = 0
         for cluster in _find_clusters(single, vectors, threshold):
-            primary, *others = by_rank(cluster)
+            primary, *others = rank_for_merging(cluster)
             extra = {} if threshold is None else _strengthened(cluster)
             reason = f"{len(cluster)} entries {'say the same' if threshold is None else 'are paraphrases'}."
             changes += merge_entries(primary, others, self._archive, self._body_of, reason, extra)

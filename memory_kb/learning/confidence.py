@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.memory import Memory
 from memory_kb.search.scoring import activation, decay
-from memory_kb.text import counted, parse_date
+from memory_kb.text import parse_date, pluralize
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
@@ -58,7 +58,7 @@ class Evidence(NamedTuple):
     @property
     def described(self) -> str:
         """Its failures and successes in words."""
-        return f"{counted(self.failure_count, 'failure')} and {counted(self.success_count, 'success', 'successes')}"
+        return f"{pluralize(self.failure_count, 'failure')} and {pluralize(self.success_count, 'success', 'successes')}"
 
     @property
     def applications(self) -> int:

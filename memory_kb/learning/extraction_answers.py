@@ -12,7 +12,7 @@ from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQ
 from memory_kb.learning.render_entry import TWIN_SIMILARITY
 from memory_kb.learning.text_comparison import likeness
 from memory_kb.memory import Memory
-from memory_kb.text import has_cjk, jaccard, on_one_line, tokens
+from memory_kb.text import has_cjk, jaccard, on_one_line, word_tokens
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.
 _TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
@@ -141,7 +141,7 @@ def _advises_what_a_tool_said(one: Extracted, question: ScopeQuestion) -> bool:
 
 def _long_words(texts: Iterable[str]) -> set[str]:
     """Return the beginnings of the longer words of some texts, which are the same in all their forms."""
-    return {word[:5] for text in texts for word in tokens(text) if len(word) >= 5}
+    return {word[:5] for text in texts for word in word_tokens(text) if len(word) >= 5}
 
 
 def is_open(known: KnownText) -> bool:
@@ -157,7 +157,7 @@ def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
 
 
 def _is_like(one: str, other: str) -> bool:
-    return jaccard(tokens(one), tokens(other)) > _KNOWN_ABOVE
+    return jaccard(word_tokens(one), word_tokens(other)) > _KNOWN_ABOVE
 
 
 #: The fewest words of a statement, and the fewest beside paths and addresses.

@@ -13,7 +13,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Link, Location
 from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links, with_words
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 _TAGS = ("inverted", "anti-pattern")
 _NEGATIVE = re.compile(
@@ -85,7 +85,7 @@ def _propose(memory: Memory) -> Learning:
         fields=without_empty(fields),
     )
     key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
-    failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
+    failed, succeeded = pluralize(evidence.failure_count, "time"), pluralize(evidence.success_count, "time")
     reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
     return Learning(draft, place._replace(learning_type="task"), key, reason)
 

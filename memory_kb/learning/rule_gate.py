@@ -17,7 +17,7 @@ from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 from memory_kb.vault import Vault
 
 #: Sessions that accept a rule, sessions that reject one, and how alike an existing one says the same.
@@ -46,7 +46,7 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
     if existing:
         return GateVerdict("helpful", f"rule {existing.id} says the same", existing=existing)
     good, bad = evidence
-    counts = f"{counted(good, 'session')} {'speaks' if good == 1 else 'speak'} for it and {bad} against"
+    counts = f"{pluralize(good, 'session')} {'speaks' if good == 1 else 'speak'} for it and {bad} against"
     if good >= ACCEPTING and not bad:
         return GateVerdict("accept", counts)
     if bad >= REJECTING and not good:

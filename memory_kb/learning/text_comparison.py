@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import encode, hash_of, jaccard, tokens
+from memory_kb.text import encode, hash_of, jaccard, word_tokens
 
 
 def _words(text: str) -> frozenset[str]:
@@ -98,7 +98,7 @@ def likeness(one: str, other: str) -> float:
     shared = set(words) & set(others)
     if [word for word in words if word in shared] != [word for word in others if word in shared]:
         return 0.0
-    return jaccard(tokens(one), tokens(other))
+    return jaccard(word_tokens(one), word_tokens(other))
 
 
 # Several steps in a row ask it of the same few thousand texts.
@@ -128,17 +128,17 @@ def undated(text: str) -> str:
     return _DATED_HEADING.sub(r"\1", text, count=1)
 
 
-def names(text: str) -> frozenset[str]:
+def names_in(text: str) -> frozenset[str]:
     """Return the names in a text, by which texts on different things differ: code, paths, capitalised words."""
     found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
     return frozenset[str]().union(*map(word_set, found))
 
 
-def signs(text: str) -> frozenset[str]:
+def signs_in(text: str) -> frozenset[str]:
     """Return what a text says without words: operators, signs of options, and its blocks of code.
 
     Example:
-        >>> sorted(signs("Call it with --force if a != b.")), signs("Well - fine!")
+        >>> sorted(signs_in("Call it with --force if a != b.")), signs_in("Well - fine!")
         (['!=', '--'], frozenset())
     """
     blocks = ("".join(block.group().split()) for block in _FENCE.finditer(text))

@@ -10,7 +10,7 @@ from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.session_log import SessionFiles
-from memory_kb.text import has_cjk, tokens
+from memory_kb.text import has_cjk, word_tokens
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
 _LONG, _USED = 4, 1 / 3
@@ -64,7 +64,9 @@ def _long_words(text: str) -> frozenset[str]:
     """
     if not has_cjk(text):
         return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
-    return frozenset(term for term in tokens(text.replace("_", " ")) if len(term) >= (2 if has_cjk(term) else _LONG))
+    return frozenset(
+        term for term in word_tokens(text.replace("_", " ")) if len(term) >= (2 if has_cjk(term) else _LONG)
+    )
 
 
 def parse_marks(text: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from memory_kb.search.candidates import Request
 from memory_kb.search.search import retrieve
 from memory_kb.stop_words import stop_words
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
-from memory_kb.text import hash_of, tokens
+from memory_kb.text import hash_of, word_tokens
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def _with_host_fields(chunk: Chunk) -> Chunk:
 
 def bears_on(query: str, hit: Hit, floor: float) -> bool:
     """Return whether a hit says at least two of the words of a query, and enough of them."""
-    words = tokens(query) - stop_words(query.split())
-    return len(words & tokens(f"{hit.title} {hit.text}")) >= 2 and _share_of_words(words, hit) >= floor
+    words = word_tokens(query) - stop_words(query.split())
+    return len(words & word_tokens(f"{hit.title} {hit.text}")) >= 2 and _share_of_words(words, hit) >= floor
 
 
 def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: int, max_chars: int) -> tuple[Hit, ...]:
@@ -150,7 +150,7 @@ def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: in
     """
     if not theirs:
         return tuple(ours)
-    words = tokens(query) - stop_words(query.split())
+    words = word_tokens(query) - stop_words(query.split())
     best = max((_share_of_words(words, hit) for hit in ours), default=0.0)
     factor = max(_share_of_words(words, hit) for hit in theirs) / best if best else 1.0
     lead = ours[0].score / theirs[0].score if ours and theirs[0].score else 1.0
@@ -166,4 +166,4 @@ def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: in
 
 
 def _share_of_words(words: frozenset[str] | set[str], hit: Hit) -> float:
-    return len(words & tokens(f"{hit.title} {hit.text}")) / len(words) if words else 1.0
+    return len(words & word_tokens(f"{hit.title} {hit.text}")) / len(words) if words else 1.0

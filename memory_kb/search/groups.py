@@ -9,7 +9,7 @@ from memory_kb.index.port import StoredChunk
 from memory_kb.search.candidates import part_by_entry
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import Scored
-from memory_kb.text import jaccard, tokens
+from memory_kb.text import jaccard, word_tokens
 
 #: Passages join as long as they stay as short as this together; characters.
 FOLD_LIMIT = 1_000
@@ -119,7 +119,7 @@ def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Gr
     scores = [group.best.score for group in head]
     if not any(scores):  # retired entries, say: what is left is how well they fit
         scores = [group.best.relevance for group in head]
-    words_of = functools.cache(lambda place: tokens(head[place].text))
+    words_of = functools.cache(lambda place: word_tokens(head[place].text))
     order = mmr_order(scores, words_of, mmr_lambda, limit)
     return [head[number] for number in order] + list(tail)
 

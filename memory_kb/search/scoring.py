@@ -14,7 +14,7 @@ from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk, jaccard, tokens
+from memory_kb.text import has_cjk, jaccard, word_tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
 WEIGHTS = (3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
@@ -98,7 +98,7 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
 
 def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, float]:
     """Return the bonus of every candidate for a title and a heading that share words with the query."""
-    asked = tokens(" ".join(query.words))
+    asked = word_tokens(" ".join(query.words))
     stop = stop_words(sorted(asked))
     asked = asked - stop or asked
 
@@ -109,7 +109,7 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
 
     def likeness(lines: Sequence[str]) -> float:
         # Most lines say no word of the query, which is seen sooner than they are cut into words.
-        said = [tokens(line) for line in lines if may_share(line)]
+        said = [word_tokens(line) for line in lines if may_share(line)]
         return max(
             [jaccard(asked, words - stop or words) for words in said if not asked.isdisjoint(words)], default=0.0
         )

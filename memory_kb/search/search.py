@@ -43,7 +43,7 @@ from memory_kb.search.scoring import (
 )
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk, load_json, tokens
+from memory_kb.text import has_cjk, load_json, word_tokens
 
 #: Words find little where the best passage says less of the query than this.
 WEAK = 1 / 3
@@ -226,7 +226,7 @@ def _add_similarity(
         return -relevance[key], chunk.source, chunk.position, chunk.part
 
     texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in sorted(relevance, key=order)[:MOST_SECTIONS]}
-    similar = compare_with_best(texts, relevance, stop_words(sorted(tokens(" ".join(query.words)))))
+    similar = compare_with_best(texts, relevance, stop_words(sorted(word_tokens(" ".join(query.words)))))
     return [
         share._replace(similarity=counts * similar.get(passage.key, 0.0))
         for passage, share in zip(passages, shares, strict=True)

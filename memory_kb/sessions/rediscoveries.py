@@ -11,7 +11,7 @@ from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_tool_call
 from memory_kb.store.events import Event, searchable
-from memory_kb.text import count_tokens, jaccard, tokens
+from memory_kb.text import count_tokens, jaccard, word_tokens
 
 #: The sorts of what is found out again.
 SORTS = ("command", "file", "error", "correction")
@@ -197,13 +197,13 @@ class EarlierSessions:
     def learn(self, session: SessionNeeds) -> None:
         """Add what a session came to know."""
         self._facts.update(session.needs, (("command", command) for command in session.worked))
-        self._corrections += [tokens(fact) for sort, fact in session.needs if sort == "correction"]
+        self._corrections += [word_tokens(fact) for sort, fact in session.needs if sort == "correction"]
 
     def knows(self, need: Need) -> bool:
         """Return whether an earlier session found the same out."""
         if need.sort != "correction":
             return (need.sort, need.fact) in self._facts
-        words = tokens(need.fact)
+        words = word_tokens(need.fact)
         return any(jaccard(words, one) >= _SAME for one in self._corrections)
 
 
@@ -215,8 +215,8 @@ def mentions(text: str, need: Need) -> bool:
         (True, True)
     """
     if need.sort == "correction":
-        words = tokens(need.fact)
-        return bool(words) and len(words & tokens(text)) >= _SAME * len(words)
+        words = word_tokens(need.fact)
+        return bool(words) and len(words & word_tokens(text)) >= _SAME * len(words)
     fact = comparable_text(need.fact)
     return (fact if need.sort != "file" else "/".join(fact.split("/")[-2:])) in text
 

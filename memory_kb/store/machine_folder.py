@@ -132,7 +132,7 @@ def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
 
 
 def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[str]:
-    from memory_kb.text import counted
+    from memory_kb.text import pluralize
 
     if source.is_symlink() or not source.is_dir():
         return
@@ -143,7 +143,7 @@ def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[st
         with open_for_reading(file) as stream:
             replace_file(target / file.name, stream.read())
     word = "can be taken over" if dry_run else "taken over"
-    yield f"{counted(len(new), 'session')} {word}, {len(found) - len(new)} are here already"
+    yield f"{pluralize(len(new), 'session')} {word}, {len(found) - len(new)} are here already"
 
 
 def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from memory_kb.model import Parts
 from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
-from memory_kb.text import counted
+from memory_kb.text import pluralize
 
 WIDTH, HEIGHT = 320.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
@@ -227,7 +227,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "time": show_time,
     "value": show_value,
     "command": show_command,
-    "count": counted,
+    "count": pluralize,
     "editor_address": _editor_address,
     "obsidian_address": _obsidian_address,
 }
