@@ -40,7 +40,7 @@ def entries(kb: KnowledgeBase) -> dict[str, EntryView]:
 
 def test_observations_become_entries_and_relations_links(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source(BASIC_MEMORY))
-    assert counts(report) == {("note", "created"): 3, ("observation", "created"): 7}
+    assert counts(report) == {("note", "created"): 3, ("observation", "created"): 6}
     assert [(one.what, one.why, one.number) for one in report.left_out] == [
         ("schema", "it describes notes and is none", 1)
     ]
@@ -93,7 +93,7 @@ def test_permalinks_go_on_leading_to_their_notes(kb: KnowledgeBase, source: Call
         ("  - [deep idea] indented", "deep idea"),
         ("- plain", None),
         ("- see issue#12", None),
-        ("- tagged #x", "Note"),
+        ("- tagged #x", None),
         ("[idea] no list", None),
         ("- [a] #x", None),
     ],
@@ -116,6 +116,11 @@ def test_what_is_an_observation(line: str, category: str | None) -> None:
 )
 def test_what_is_a_relation(line: str, word: str | None) -> None:
     assert [found for found, _ in take_apart(line).relations] == ([word] if word else [])
+
+
+def test_the_number_of_an_issue_is_no_tag() -> None:
+    (found,) = take_apart("- [fact] It is open (issue #8369, PR #12) #blocker #2fa\n").observations
+    assert (found.text, found.tags) == ("It is open (issue #8369, PR #12)", ("blocker", "2fa"))
 
 
 def test_code_holds_no_observations() -> None:

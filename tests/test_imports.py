@@ -178,7 +178,7 @@ def test_an_import_is_taken_back_at_once(run: Run, folder: Path, source: Callabl
     origin = source(BASIC_MEMORY)
     done = run("--vault", folder, "import", origin, "--json")
     told = json.loads(done.stdout)
-    assert told["format"] == "basic-memory" and len(told["pieces"]) == 10 and told["run"]
+    assert told["format"] == "basic-memory" and len(told["pieces"]) == 9 and told["run"]
     assert run("--vault", folder, "undo").returncode == 0
     assert notes_of(folder) == {}
 

@@ -179,14 +179,13 @@ def _read_obsidian_note(note: SourceNote, own_id: str, names: dict[str, str]) ->
 # -- basic-memory -------------------------------------------------------------------------------
 
 _OBSERVATION = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<category>[^\[\]()\n]+)\](?!\()[ \t]+(?P<text>\S.*)$")
-_TAGGED = re.compile(r"[ \t]*[-*+][ \t]+(?P<text>(?!\[)\S.*?(?<!\S)#[\w/-]+.*)$")
 _RELATION = re.compile(
     r"[ \t]*[-*+][ \t]+(?:(?P<one>[^\s\"'\[\]]+)[ \t]+|\"(?P<double>[^\"\n]+)\"[ \t]*|'(?P<single>[^'\n]+)'[ \t]*)?"
     r"\[\[(?P<target>[^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*(?:\(.*\))?[ \t]*$"
 )
 _EMPTY_SECTION = re.compile(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", re.MULTILINE | re.IGNORECASE)
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
-_TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+_TAG = re.compile(r"(?<!\S)#(?!\d+\b(?![/-]))([\w/-]+)")
 #: What agents call a pitfall and a rule in their notes.
 _CATEGORIES = {"gotcha": "pitfall", "convention": "rule"}
 
@@ -215,8 +214,7 @@ def looks_like_basic_memory(text: str) -> bool:
         >>> looks_like_basic_memory("- [tech] Uses SQLite #db\\n"), looks_like_basic_memory("- [ ] to do\\n- [a](b)\\n")
         (True, False)
     """
-    has_permalink = re.search(r"^permalink:", text, re.MULTILINE)
-    return bool(has_permalink) or any(one.category != "Note" for one in take_apart(text).observations)
+    return bool(re.search(r"^permalink:", text, re.MULTILINE) or take_apart(text).observations)
 
 
 def take_apart(body: str, line: int = 1) -> NoteParts:
@@ -245,15 +243,12 @@ def take_apart(body: str, line: int = 1) -> NoteParts:
 
 def _read_observation(line: str, number: int) -> NotedFact | None:
     found = _OBSERVATION.match(line)
-    if found and found["category"].strip() not in _TODO:
-        category, text = found["category"].strip(), found["text"]
-    elif (tagged := _TAGGED.match(line)) and "[[" not in line:
-        category, text = "Note", tagged["text"]
-    else:
+    if not found or found["category"].strip() in _TODO:
         return None
+    text = found["text"]
     tags = tuple(dict.fromkeys(tag.rstrip("/-") for tag in _TAG.findall(text)))
     said = " ".join(_TAG.sub("", text).split()) if tags else text.strip()
-    return NotedFact(category, said, tags, number) if said else None
+    return NotedFact(found["category"].strip(), said, tags, number) if said else None
 
 
 def read_basic_memory(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece]:
@@ -290,7 +285,7 @@ def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, s
     for one in taken.observations:
         said, category = f"{note.title}: {one.text}", tag_of(one.category)
         kind = _kind_called(_CATEGORIES.get(category, category))
-        tags = one.tags if kind == category or one.category == "Note" else tuple(dict.fromkeys((category, *one.tags)))
+        tags = one.tags if kind == category else tuple(dict.fromkeys((category, *one.tags)))
         linked = {**origin, "links": [{"to": own_id, "relation": "elaborates"}]}
         draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=linked)
         yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
