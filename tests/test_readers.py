@@ -331,6 +331,14 @@ def test_rules_between_paragraphs_cost_no_time(kb: KnowledgeBase, tmp_path: Path
     assert (events[1].content or "").endswith("---\n\nDone.")
 
 
+def test_the_oldest_specstory_has_no_mark(kb: KnowledgeBase, tmp_path: Path) -> None:
+    text = (
+        "## SpecStory\n\n## Buttons (2025/1/21 20:25:41)\n\n_**User**_\n\nAdd one.\n\n---\n\n_**Assistant**_\n\nDone.\n"
+    )
+    kind, _, events = import_text(kb, tmp_path / "a.md", text)
+    assert (kind, [event.content for event in events[1:]]) == ("specstory", ["Add one.", "Done."])
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

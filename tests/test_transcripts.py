@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transcribing import CLAUDE, CODEX, claude, replay, short, write
+from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected import mark_as_own
@@ -142,6 +142,18 @@ def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None
         (True, "whole"),
         (None, None),
     ]
+
+
+def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
+    kb = open_kb(folder)
+    old: list[Record] = [
+        {"id": "x0", "timestamp": "2025-06-01T10:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        said("user", "Hello.")["payload"],
+    ]
+    (report,) = kb.sessions.import_(write(tmp_path / "old.jsonl", old))
+    assert (report.session, report.added) == ("x0", 2)
+    assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
 
 
 def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_ou
 
 
 def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of a rollout.
+    """Yield the events of a rollout, of the older form without envelopes too.
 
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
@@ -49,8 +49,10 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 
 def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
-    """Return the kind of a record and what it holds."""
-    kind, payload = record.get("type"), object_of(record.get("payload"))
+    """Return the kind of a record and what it holds; in the older form these have no envelope."""
+    kind, payload = record.get("type"), record.get("payload")
+    if not isinstance(payload, dict):
+        return ("session_meta" if "id" in record and kind is None else kind), record
     if kind == "session_meta":
         return kind, payload["meta"] if isinstance(payload.get("meta"), dict) else payload
     return (kind if kind == "compacted" else payload.get("type")), payload

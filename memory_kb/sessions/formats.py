@@ -71,7 +71,10 @@ def _kind_of(record: Mapping[str, Any]) -> str | None:
         return "opencode"
     if message and kind is None and record.get("role") in ("user", "assistant"):
         return "cursor"
-    return "claude-code" if message or not record.keys().isdisjoint(("sessionId", "leafUuid")) else None
+    if message or not record.keys().isdisjoint(("sessionId", "leafUuid")):
+        return "claude-code"
+    is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
+    return "codex" if is_old_codex else None
 
 
 def _kind_of_document(text: str) -> str | None:

@@ -323,4 +323,5 @@ def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
         roles.add(turn.role)
         if "user" in roles and roles & {"assistant", "tool"}:
             return "markdown"
-    return None
+    # The oldest files of SpecStory have no other sign.
+    return "specstory" if any(map(_SPECSTORY_TURN.fullmatch, begun)) else None
