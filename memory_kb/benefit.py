@@ -109,7 +109,7 @@ class NotesInGit:
 
 
 class Giver:
-    """Something that gives an agent texts, and learns from sessions that are over; by itself no memory at all."""
+    """A way of remembering: it gives an agent texts and learns from past sessions. This base class remembers nothing."""
 
     def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - for those that give something
         """Return what a session starts with, the project's notes being what they were then."""
@@ -120,7 +120,7 @@ class Giver:
         return Given()
 
     def learn(self, session: SessionNeeds) -> None:
-        """Take in a session that is over."""
+        """Learn from a session that has ended."""
 
 
 class Curated(Giver):
@@ -253,7 +253,7 @@ class NeedCheck(NamedTuple):
 
 @dataclass
 class Benefit:
-    """What the replay of a folder of transcripts came to.
+    """The result of replaying a folder of transcripts.
 
     `found_again` was known from an earlier session, by sort; `failed_commands` on the way to it cost `tokens`. Entries
     that were given `never_paid` if they said nothing that was needed, and are `wrong` if they name a command which then

@@ -237,7 +237,7 @@ def _trim(value: str) -> str:
 
 
 def _is_credential(rule: CredentialPattern, value: str) -> bool:
-    """Return whether a value is a credential, not just in the place of one."""
+    """Return whether a value is a credential and no placeholder."""
     judged, is_common = rule.judged, bool(_compile(COMMON).fullmatch(value))
     if rule.least and (entropy(value) < rule.least or _MARK[1:-2] in value):
         return False
@@ -267,7 +267,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Return the bits of a character of a text, as Shannon has it.
+    """Return the Shannon entropy of a text, in bits per character.
 
     Example:
         >>> entropy("aaaa"), entropy("abcd")

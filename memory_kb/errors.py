@@ -94,7 +94,7 @@ class UnreadableInput(MemoryKBError):
 
 
 class UnknownEntry(UnreadableInput):
-    """An id that no entry has, or a place that has none; `what` is looked for, `handoff` or `ledger of`."""
+    """No entry has this id or is at this place; `what` says what was looked for, such as `handoff` or `ledger of`."""
 
     code = "unknown-entry"
 
@@ -123,7 +123,7 @@ class ProviderFailed(MemoryKBError):
 
 
 def explain_failure(error: MemoryKBError) -> str:
-    """Return an error with what to do about it.
+    """Return an error with its hint.
 
     Example:
         >>> explain_failure(ProviderFailed("openai refuses the key", "set OPENAI_API_KEY"))

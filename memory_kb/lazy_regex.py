@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use: of those in the modules it loads, a command uses few."""
+"""Compile regular expressions at their first use, since a command uses few of those in the modules that it loads."""
 
 from __future__ import annotations
 

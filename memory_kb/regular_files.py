@@ -71,7 +71,7 @@ def open_for_appending(path: Path | str) -> IO[bytes]:
 
 
 def replace_file(file: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put a new file in the place of whatever has its name, a link included."""
+    """Write a file that replaces anything of its name, a link too."""
     # The next run deletes what a killed process leaves in there.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:

@@ -102,7 +102,7 @@ class Stats(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The index held against the disk, without changing either."""
+    """The differences between index and disk; neither was changed."""
 
     vault: str
     home: str
@@ -241,7 +241,7 @@ class StageReport(NamedTuple):
 
 
 class StepReport(NamedTuple):
-    """What one step of several came to.
+    """The result of one step of several.
 
     Its `outcome` is `done`, `nothing` where there was nothing to change, `skipped` where it could not be done here, or
     `failed`, which gives the command line its `exit_code`. `runs` are the names that `undo` knows.

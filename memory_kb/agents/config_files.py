@@ -289,7 +289,7 @@ def take_out(
 
 
 def has_server(name: str, data: bytes | None, parts: Sequence[Part]) -> bool:
-    """Return whether a file has a server of our name, whoever wrote it."""
+    """Return whether a file has a server called like ours, even if we did not write it."""
     text = _decode(name, data or b"")
     return any(_held(name, text, part) is not None for part in parts if isinstance(part, Server))
 

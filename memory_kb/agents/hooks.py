@@ -70,7 +70,7 @@ _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
 class Hooks:
-    """What an agent's hooks call: log what happened, and answer with what the agent should know now.
+    """Answer an agent's hooks: log the event, and return what the agent should know now.
 
     The index is loaded only by what gives context, and waits for nobody.
     """
@@ -197,7 +197,7 @@ class Hooks:
         return False
 
     def _late_results(self, call: HookCall, agent: Agent) -> list[Event]:
-        """Return what the calls gave that are logged without a result, as the agent's transcript has it by now."""
+        """Return the results of calls that were logged without one, read from the agent's transcript."""
         if not (agent.has_late_results and call.transcript and call.session):
             return []
 
@@ -221,7 +221,7 @@ class Hooks:
         )[:5]
 
     def _start_context(self, call: HookCall, agent: Agent) -> str:
-        """Return what a session starts with; where it goes on with what it knew, only what is new."""
+        """Return the context of a session's start; of a session that is resumed, only what is new."""
         from memory_kb.context.session_start import build_start, read_start
 
         goes_on = call.source == "resume"

@@ -31,7 +31,7 @@ _INITIALIZE = {
 
 
 class ProofCheck(NamedTuple):
-    """What was tried, and what came of it."""
+    """One check of an installation, and its result."""
 
     what: str
     is_good: bool
@@ -53,7 +53,7 @@ def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
 def call_hooks(
     agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]
 ) -> Iterator[ProofCheck]:
-    """Call each hook once with what the agent would say, without a session, so that nothing is logged.
+    """Call each hook once as the agent would, but without a session, so that nothing is logged.
 
     `commands` has the command line of each hook by the agent's name of it.
     """

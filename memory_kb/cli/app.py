@@ -238,7 +238,7 @@ def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogate
 
 
 def is_terminal() -> bool:
-    """Return whether a person sees what is typed and what comes of it."""
+    """Return whether stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

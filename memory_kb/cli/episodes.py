@@ -271,7 +271,7 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
 
 
 def _describe_scope(one: ScopeReport) -> str:
-    """Return what one scope came to, in words."""
+    """Return the result of one scope in words."""
     if one.outcome == "planned":
         return _describe_cost(one.used, dry_run=True)
     counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]

@@ -108,7 +108,7 @@ def wrap(text: str, indent: int = 4) -> str:
 
 
 def as_plain(value: Any) -> Any:
-    """Return a report as mappings and lists, whatever it is made of: every `--json` goes through here.
+    """Return a report as mappings and lists, as every `--json` prints it.
 
     Example:
         >>> from memory_kb.model import Problem

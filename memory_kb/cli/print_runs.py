@@ -66,7 +66,7 @@ def _print_done(run: RunReport, said: str, nothing: str, *, is_reported: bool) -
 
 
 def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:
-    """Print what became of one entry, with `--json` without the run where it was written; return the exit code."""
+    """Print the result for one entry; return the exit code. With `--json` the run is left out if it was written."""
     if options.as_json:
         print_json({**fields, **(run_as_json(run, dry_run=True) if options.dry_run else {})})
     elif options.dry_run:

@@ -107,7 +107,7 @@ class EntryLines:
         keep_free: int = 0,
         most: int = 1_000,
     ) -> int:
-        """Write entries in their order while there is room, so many at most; return how many fit no more.
+        """Write at most `most` entries in their order while there is room; return how many did not fit.
 
         An entry whose ground is gone is passed over; `write` returns the line of another. Of the room so many tokens
         are kept free.
@@ -170,7 +170,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, limit: 
 
 
 def _say(memory: Memory, passage: str | None) -> str:
-    """Return what an entry says in sentences: of an episode what it came to, of a skill what it is for."""
+    """Return the sentences of an entry for a list: an episode's outcome, a skill's purpose, else its text."""
     if memory.kind == "episode":
         return flatten(_episode_text(memory))
     if memory.kind == "skill" and passage is None and (purpose := memory.word("description")):

@@ -241,7 +241,7 @@ _CANDIDATES = 40
 def gather(
     vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: ContextTask, is_kept: Callable[[Memory], bool]
 ) -> tuple[Material, tuple[str, ...]]:
-    """Return what the sections of a context are made of, as the index has it now, and what was missing."""
+    """Return the entries for the sections of a context, from the updated index, and what was missing."""
 
     def read(index: SqliteIndex) -> tuple[Material, tuple[str, ...]]:
         degraded = vault_index.refresh().reasons

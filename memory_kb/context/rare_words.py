@@ -64,7 +64,7 @@ class Recalled(NamedTuple):
 
 
 def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Topic:
-    """Return what the words of a prompt are worth, by how few of so many sections have them; None stands for too many.
+    """Return the weight of each word of a prompt: the fewer sections have it, the more. None stands for too many.
 
     `floor` is the share of the words that a section must say. A word that no section has counts half in what is
     needed: the prompt is about that, too.

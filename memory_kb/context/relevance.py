@@ -31,7 +31,7 @@ class Topic(NamedTuple):
 
 
 def rarity(count: int, texts: int) -> float:
-    """Return what a word is worth that so many of some texts have; one that is in a single text is worth the most.
+    """Return the weight of a word that `count` of some texts have; a word of a single text weighs most.
 
     Example:
         >>> round(rarity(1, 100), 2), round(rarity(50, 100), 2)
@@ -83,7 +83,7 @@ def weigh_shared(topic: Topic, memory: Memory) -> float:
 
 
 def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
-    """Return whether a hit has to do with a task, by what the words that they share are worth, or by its meaning."""
+    """Return whether a hit is about a task, by the weight of the words that they share or by its vector score."""
     return worth >= topic.needed or (hit.parts.vector is not None and hit.parts.vector >= _NEAR)
 
 
@@ -109,7 +109,7 @@ def contains_stem(text: str, word: str) -> bool:
 
 
 def may_be_given(memory: Memory, today: date) -> bool:
-    """Return whether an entry may be put before an agent: nothing replaces it, and nobody has to look at it first."""
+    """Return whether an entry may be given to an agent: nothing supersedes it, and it waits for no person."""
     from memory_kb.learning.playbook import is_doubted
 
     return not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, today))

@@ -338,14 +338,14 @@ def _weight_of(memory: Memory) -> float:
 
 
 def _show_agent_memory(hits: Sequence[Hit]) -> ContextSection:
-    """Return what an agent remembers by itself; it is no entry of the vault, so no outcome is credited to it."""
+    """Return the section with hits in agents' own memories. They are no entries, so no outcome is credited to them."""
     items = [f"### {as_line(hit.path, 200)} (host, {hit.kind})\n{as_block(hit.text[:_MAX_OF_AGENTS])}" for hit in hits]
     text = "\n\n".join(("--- Retrieved Memory ---", _HOST, *items, "--- end ---"))
     return ContextSection("host", text if items else "", ())
 
 
 def _passage(found: "FittingEntry") -> str:
-    """Return what an entry says to the task; of an episode what it was about and what came of it, not its actions."""
+    """Return the passage of an entry that fits the task; of an episode its goal and outcome, without its actions."""
     memory = found.memory
     if memory.kind != "episode":
         return found.hit.text

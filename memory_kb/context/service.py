@@ -105,7 +105,7 @@ class Contexts:
         raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
 
     def _search_agent_memory(self, task: str) -> tuple[Hit, ...]:
-        """Return what an agent remembers by itself about a task, and does not give its model by itself."""
+        """Return hits in agents' own memories about a task, in files that the agent does not give its model anyway."""
         from memory_kb.search.agent_memory import bears_on
 
         hits = self._searching.search_agent_memory(Request(task, by_entry=True), only_ungiven=True) if task else ()

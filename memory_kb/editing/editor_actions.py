@@ -56,7 +56,7 @@ _FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")
 
 
 class EntryUse(NamedTuple):
-    """An entry with what its prominence is made of, how it was used, and whether its claims hold.
+    """An entry with the factors of its prominence, how it was used, and whether its claims hold.
 
     `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
     times that times `scope_weight`.
@@ -98,7 +98,7 @@ class EditorActions:
     _review: Review
 
     def entry_use(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
-        """Return how prominent an entry is, how often it was shown, and what came of that."""
+        """Return how prominent an entry is, how often it was shown, and with what outcomes."""
         memory, ranking = self._at(path, entry_id, drafts or {}), self._vault.settings.ranking
         today = self._vault.today()
         age = max(0, (today - memory.seen).days) if memory.seen else 0

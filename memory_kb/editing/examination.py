@@ -1,4 +1,4 @@
-"""Look at notes as they are in an editor, saved or not, and find what is to be fixed by the rules of `lint`."""
+"""Lint notes as they are in an editor, saved or not."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ class Examination:
         return self._index.read(lambda index: find_note_headings(index, words, limit))
 
     def examine(self, path: str, text: str) -> tuple[Remark, ...]:
-        """Return what is to be fixed in a note that may not be saved yet, each at its place.
+        """Return the findings in a note that may not be saved yet, each with its place.
 
         The rules are those of `lint`, and that nothing is said twice. Other notes count as they are saved.
         """
         return tuple(_DraftCheck(self._vault, self._index, self._writer, path, text).find_remarks())
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
-        """Return a note as it is in an editor; as it is saved where no editor has it."""
+        """Return a note as it is in an editor, or as it is saved if no editor has it open."""
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
 
 
@@ -112,7 +112,7 @@ class _DraftCheck:
         self._catalog = index.read(lambda index: make_part(index, wanted, ids))
 
     def find_remarks(self) -> Iterator[Remark]:
-        """Yield what is to be fixed, each at its place."""
+        """Yield the findings in a note, each with its place."""
         complained: set[str] = set()
         for entry, memory in zip(self._document.entries, self._memories, strict=False):
             for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():

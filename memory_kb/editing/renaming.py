@@ -93,7 +93,7 @@ def check_path(path: str, vault: Vault) -> None:
 
 
 def way_of(entry: Entry, body: str, name: str) -> str:
-    """Return what is to be renamed of an entry: for its `title`, that which gives it one."""
+    """Return which of an entry's names to change: for its `title`, the field or heading that it comes from."""
     if name != "title":
         return name
     return "title" if entry.title else "heading" if first_heading(body) else "file"

@@ -48,7 +48,7 @@ class ErrorLine:
 
 @dataclass(frozen=True, slots=True)
 class DiaryEntry:
-    """What was done in a session, and what came of it.
+    """What was done in a session, and with what outcome.
 
     `status` is success, failure or mixed; `timestamp` a moment in UTC or a day, "" where it is not
     known. `lead` is what the entry says before its sections.
@@ -123,7 +123,7 @@ def read_error(item: str) -> ErrorLine:
 
 
 def read_diary(memory: Memory) -> DiaryEntry:
-    """Return what an episode says, whoever wrote it."""
+    """Return an episode as a diary entry, whether a program or a person wrote it."""
     lead, sections = cut_sections(memory.text)
     lists = {name: items_of(sections.get(name, "")) for name in SECTIONS}
     errors = tuple(read_error(item) for item in lists["Errors"])
@@ -295,7 +295,7 @@ def log_digest(body: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the hash of a text, whatever blanks are around its lines."""
+    """Return the hash of a text, without the blanks around its lines."""
     lines = (line.strip() for line in text.splitlines())
     return hash_of(encode("\n".join(filter(None, lines))))[:12]
 

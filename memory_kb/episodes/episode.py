@@ -131,7 +131,7 @@ def plan_episode(
     *,
     was_made: bool = False,
 ) -> tuple[EpisodeResult, Plan]:
-    """Plan to keep an episode, or to renew the one that earlier events gave.
+    """Plan to store an episode, or to renew the one that was made from earlier events.
 
     `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
     """
@@ -190,7 +190,7 @@ _PAST = {"success": "succeeded", "failure": "failed"}
 
 
 def choose_ageing(days: int, *, is_referenced: bool) -> str:
-    """Return what is to be done with an episode of this age in days: full, summary, archive or keep."""
+    """Return how an episode of this age in days is kept: `full`, `summary`, `archive` or `keep`."""
     if days <= FULL_DAYS:
         return "full"
     if days <= SUMMARY_DAYS:

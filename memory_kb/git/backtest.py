@@ -39,7 +39,7 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """The commits that broke a rule, the newest first, among those looked through."""
+    """The commits that broke a rule, the newest first, and how many commits were checked."""
 
     rule: str
     commits: int

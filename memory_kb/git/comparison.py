@@ -17,7 +17,7 @@ _NUMBERS = re.compile(r"\d[\d,]*")
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """One revision looked at.
+    """What is compared of one revision.
 
     Attributes:
         revision: the hash of its commit or tree.
@@ -103,7 +103,7 @@ class CiReport:
 
 
 def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiReport:
-    """Hold two revisions against each other; `path` is the file of the saved queries."""
+    """Compare two revisions; `path` is the file of the saved queries."""
     before = {one.query.question: one for one in base.outcomes}
     queries = []
     for after in head.outcomes:
@@ -164,7 +164,7 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
 def split_problems(
     before: Iterable[Problem], after: Sequence[Problem]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """Return which problems are new and which were there, whatever line or file they are at now.
+    """Return which problems are new and which existed before, even if their line or file has changed.
 
     Example:
         >>> old = [Problem("a.md", 3, "the wikilink to 'x' leads to no entry")]

@@ -20,7 +20,7 @@ _CONFLICTS, _USAGE = 1, 129
 
 
 def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = MARKER_SIZE) -> int:
-    """Merge three files, the result in the place of `ours`; return 0, or 1 where people must choose.
+    """Merge three files into `ours`; return 0, or 1 where people must choose.
 
     `path` is what the file is called in the repository.
     """
@@ -78,7 +78,7 @@ _BOM = "\ufeff"
 
 
 class GitSetup(NamedTuple):
-    """What was written, or would be; each a file with what was done to it, nothing where all was there."""
+    """The files that were written, or would be, each with what was done to it; empty if all was there already."""
 
     done: tuple[str, ...]
     attributes: str

@@ -111,7 +111,7 @@ def _sortable(date: str) -> str:
 
 
 def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
-    """Return a counter with what both sides counted; None where it is no number, or nobody has it."""
+    """Return a counter with the increments of both sides; None where it is no number, or no side has it."""
     if ours is ABSENT and theirs is ABSENT:
         return None
     numbers = [0 if side is ABSENT else side for side in (base, ours, theirs)]

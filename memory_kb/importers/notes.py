@@ -200,7 +200,7 @@ class NotedFact(NamedTuple):
 
 
 class NoteParts(NamedTuple):
-    """The text of a note taken apart: what is left of it, its observations, and its relations as word and target."""
+    """The parts of a note: its observations, its relations as word and target, and the rest of its text."""
 
     rest: str
     observations: tuple[NotedFact, ...]

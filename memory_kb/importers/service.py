@@ -75,7 +75,7 @@ class ImportReport:
 
 
 class Skipped:
-    """A count of what is left out; a million messages take no more room than a few reasons."""
+    """Counts of what is left out, by reason, so that a million messages take little memory."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], LeftOut] = {}

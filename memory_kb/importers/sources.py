@@ -26,7 +26,7 @@ _FOLDERS_LEFT = frozenset({"node_modules", "__pycache__", "venv", ".venv", "dist
 
 
 def detect(source: Path) -> str:
-    """Return the format of a source that is there, by what is in it."""
+    """Return the format of an existing source, by its content."""
     found = _detect_folder(source) if source.is_dir() else _detect_file(source)
     if found is None:
         raise UsageError(f"the format of {source} is unknown", f"name its format with --format: {', '.join(FORMATS)}")

@@ -192,7 +192,7 @@ def _has_content(path: Path) -> bool:
 
 
 def is_frozen(connection: sqlite3.Connection) -> bool:
-    """Return whether a connection only reads, whatever happens to the file meanwhile."""
+    """Return whether a connection cannot write, and reads the file as it was when it was opened."""
     try:
         return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal")
     except sqlite3.Error:

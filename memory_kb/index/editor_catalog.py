@@ -136,7 +136,7 @@ class Catalog:
 
     @cached_property
     def searchable(self) -> tuple[Called, ...]:
-        """Every entry by every name that a person may look for, for completion."""
+        """Every entry by each of its names, for completion."""
         return tuple(called for entry in self.entries for called in _names_of(entry))
 
     @cached_property

@@ -246,7 +246,7 @@ def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[FileFindings]:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that began it is gone, however that ended."""
+    """End this process when its parent is gone."""
     from multiprocessing import parent_process
 
     def wait() -> None:

@@ -112,7 +112,7 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
 
 
 def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
-    """Return why a file that is there was not indexed; None for anything that was, or is no file."""
+    """Return why an existing file was not indexed; None for one that was, or for what is no file."""
     path = wanted if index.entries_in(wanted) else wanted.rpartition(":")[0] or wanted
     if index.entries_in(path) or index.entries_with_id(wanted):
         return None

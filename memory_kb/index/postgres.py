@@ -121,7 +121,7 @@ class PostgresIndex(Index):
         return parse(expression, self._words.terms)
 
     def _bm25(self, words: Words, weights: Sequence[float]) -> Bm25:
-        """Return the numbers for BM25; a phrase that is there twice counts twice."""
+        """Return the numbers for BM25; a phrase that occurs twice counts twice."""
         chunks, length = self.count_chunks(), sum(vault.terms for vault in self._vaults)
         phrases = Counter((*words.some, *words.every))
         worth = {one: times * find_rarity(chunks, self._count(Words((one,)))) for one, times in phrases.items()}

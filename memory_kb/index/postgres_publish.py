@@ -104,7 +104,7 @@ def _send(connection: Connection, vault: str, local: SqliteIndex, clone: VaultCo
 
 
 def _read_state(connection: Connection, vault: str) -> VaultRow:
-    """Return a vault as the server has it, made if it is new."""
+    """Return the server's state of a vault; a new vault is created."""
     found = [one for one in list_vaults(connection) if one.name == vault]
     if not found:
         connection.execute("INSERT INTO vaults (name, made_with) VALUES (%s, '')", (vault,))

@@ -161,7 +161,7 @@ def list_vaults(connection: Connection) -> list[VaultRow]:
 
 
 def connect_postgres(url: str) -> Connection:
-    """Open a team's index, with its tables; whoever is first makes them.
+    """Open a team's index; the first connection creates its tables.
 
     Raises:
         InvalidSettings: the address is none, or the tables are not there and may not be made.

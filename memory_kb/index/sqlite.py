@@ -106,7 +106,7 @@ class SqliteIndex(Index):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read one state of the index throughout, whatever others commit meanwhile."""
+        """Read one state of the index, even if others commit meanwhile."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -123,7 +123,7 @@ class SqliteIndex(Index):
         return self.read_meta("last_rowid") in (None, str(last or 0))
 
     def stale_because(self, settings: str) -> str | None:
-        """Return why the index must be rebuilt whatever the files say, or None."""
+        """Return why the index must be rebuilt even if no file has changed, or None."""
         if self.generation and self.read_meta("settings") != settings:
             return "its settings changed"
         if not self.is_intact():

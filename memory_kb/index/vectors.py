@@ -251,7 +251,7 @@ class VectorStore:
 
     @property
     def held(self) -> VectorFile | None:
-        """The vector file, whatever model it is of."""
+        """The vector file, of any model."""
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (_META,)).fetchone()
         if row is None:
             return None

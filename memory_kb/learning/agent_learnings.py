@@ -118,7 +118,7 @@ class AgentLearnings:
         task: str | None = None,
         source: str | None = None,
     ) -> Learned:
-        """Store a learning as far as it can be trusted; a rule is held against past sessions first.
+        """Store a learning as far as it can be trusted; a rule is first compared with past sessions.
 
         Raises:
             UsageError: past sessions speak against the rule.
@@ -147,7 +147,7 @@ class AgentLearnings:
         return learned._replace(waits_for=trust.waits_for)
 
     def _weigh(self, text: str, scope: str, job: str | None, task: str | None) -> tuple[Learned | None, float | None]:
-        """Hold a rule against past sessions; return the one that says the same, reinforced, or how far it is trusted."""
+        """Compare a rule with past sessions; return the rule that says the same, reinforced, or a confidence."""
         verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
         if verdict.decision == "reject":
             problem = f"the rule is not stored: {verdict.reason}"

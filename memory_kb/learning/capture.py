@@ -24,7 +24,7 @@ _TITLE = 80
 
 
 class UserMessage(NamedTuple):
-    """A message of a person with what it states; `refusal` is why nothing of it was read."""
+    """A message of a person with its statements; `refusal` is why none was read."""
 
     event: Event
     statements: tuple[Statement, ...]

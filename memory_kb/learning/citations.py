@@ -81,7 +81,7 @@ class ClaimState(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """Whether somebody should look at it."""
+        """Whether a person should verify it."""
         return self.verdict in ("gone", "drifted")
 
 
@@ -108,7 +108,7 @@ class ClaimsReport(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nobody has to look at anything."""
+        """Whether all claims hold."""
         return not any(claim.verdict in ("drifted", "gone") for claim in self.claims)
 
 
@@ -284,7 +284,7 @@ def _plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None
 
 
 def _renewed(item: Any, citation: Citation) -> Any:
-    """Return an item with what was recorded now; where that is the same, as it was written."""
+    """Return an item with the new hash, or as it was written if the hash is the same."""
     if read_citation(item)._replace(commit=None) == citation._replace(commit=None):
         return item
     own = item.items() if isinstance(item, dict) else ()
@@ -292,7 +292,7 @@ def _renewed(item: Any, citation: Citation) -> Any:
 
 
 def _plan_renewal(memory: Memory, project: ProjectFiles, today: date) -> Change | None:
-    """Plan to record what an entry cites as it is now, lines that moved too, and that a person has looked at it.
+    """Plan to record what an entry cites as it is now, with lines that moved, and that a person has verified it.
 
     Raises:
         InvalidReference: something that it cites cannot be recorded.

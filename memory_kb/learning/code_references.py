@@ -16,7 +16,7 @@ _MOST_SHOWN = 12
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    r"""Return the lines of a file, whatever their ends, without trailing blanks and blank last lines.
+    r"""Return the lines of a file without their line ends, trailing blanks and blank last lines.
 
     Example:
         >>> split_lines("\ufeffa \r\n\tb\r\n\r\n")

@@ -68,7 +68,7 @@ class FinishedSession:
 
 
 class NothingToAsk(Exception):
-    """A scope that has nothing to look at; the message says what is missing."""
+    """A scope has nothing to ask about; the message says what is missing."""
 
 
 def place_for(scope: ExtractionScope, session: FinishedSession) -> Location:
@@ -87,7 +87,7 @@ def place_for(scope: ExtractionScope, session: FinishedSession) -> Location:
 def make_questions(
     scope: ExtractionScope, session: FinishedSession, memories: Sequence[Memory]
 ) -> tuple[ScopeQuestion, ...]:
-    """Return what is to be asked for a scope, or raise NothingToAsk."""
+    """Return the questions of a scope, or raise NothingToAsk."""
     place = place_for(scope, session)
     sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
     if scope.is_rollup:
@@ -185,7 +185,7 @@ class DropCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScopeReport:
-    """What one scope came to, and why in one sentence.
+    """The result of one scope, with the reason in one sentence.
 
     `outcome` is `done`, `quiet` (nothing worth keeping), `unchanged` (asked before), `empty` (nothing to look at),
     `skipped` (no model), `failed`, or `planned` by a dry run.
@@ -205,7 +205,7 @@ class ScopeReport:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionReport:
-    """What an extraction came to; `runs` are what it wrote, each to be undone by its name."""
+    """The result of an extraction; `runs` are the runs it wrote, which can be undone by name."""
 
     session: str
     scopes: tuple[ScopeReport, ...]
@@ -241,7 +241,7 @@ class ExtractionReport:
 
 
 class _ScopeResult(NamedTuple):
-    """What asking for a scope came to, before its learnings are stored."""
+    """The answers for one scope, before its learnings are stored."""
 
     report: ScopeReport
     learnings: Sequence[Learning] = ()
@@ -315,7 +315,7 @@ class Extraction:
         return self._put(new, session, llm)
 
     def _put(self, questions: Sequence[ScopeQuestion], session: FinishedSession, llm: Llm) -> _ScopeResult:
-        """Put the questions of one scope to a model; whatever goes wrong stays with this scope."""
+        """Ask a model the questions of one scope; a failure concerns this scope alone."""
         before = self._models.spent.total
         problems, dropped = list[str](), Counter[str]()
         learnings, answered = list[Learning](), list[str]()

@@ -1,4 +1,4 @@
-"""Propose a warning in the place of a rule that failed too often, and put it there once it is approved."""
+"""Propose a warning to replace a rule that failed too often, and replace the rule when it is approved."""
 
 from __future__ import annotations
 

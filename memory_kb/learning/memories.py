@@ -138,7 +138,7 @@ class Memories:
         return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
 
     def whole_text_of(self, memory: Memory) -> str:
-        """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
+        """Return the whole text of an entry, from its file or, if the file has it no more, as it was indexed."""
         if len(memory.text) < SECTION.whole:
             return memory.text
         try:

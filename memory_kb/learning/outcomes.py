@@ -50,7 +50,7 @@ Due = Mapping[str, tuple[str, ...]]
 def find_due(
     retrievals: Iterable[Retrieval], credits_: Iterable[Credit], counts: Mapping[str, int], session: str | None
 ) -> Due:
-    """Return what is to be counted for one session, or for what was shown outside of any.
+    """Return the entries to count for one session, or for what was shown outside of any session.
 
     Each entry counts once for a session however often it was shown there, and once a day outside. `counts` has the
     `reinforcement_count` of each entry: where a run was killed, it says whether the entry was counted.
@@ -321,7 +321,7 @@ class Outcomes:
         return report
 
     def _choose_due(self, due: Due, memories: Sequence[Memory], session: str | None, used: Collection[str]) -> Due:
-        """Return what counts of what was shown or named as used, as the settings have it."""
+        """Return which of the shown and named entries count, by the settings."""
         if self._counts_shown or not due:
             return due
         if session is None or session not in self._files.ids() or not changed_files(self._trace(session)):

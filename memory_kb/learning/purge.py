@@ -51,7 +51,7 @@ _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
 
 
 class PurgedText(NamedTuple):
-    """What is looked for, whatever its case, spacing and punctuation.
+    """The text to purge, which is found in any case, spacing and punctuation.
 
     `whole` is the text, its paragraphs and the credentials in it, None where that is too short to be looked for;
     `parts` are those, its sentences and lines, for files that nobody edits. Each has one of the `marks`, in lower case.
@@ -101,7 +101,7 @@ class PurgedText(NamedTuple):
 
 
 def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
-    """Return what is looked for of an entry.
+    """Return the text of an entry that is to be purged.
 
     `names` are those of its file, made from its first words.
 

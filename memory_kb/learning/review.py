@@ -169,7 +169,7 @@ class Review:
         return ReviewView(make_item(found, self._vault.today()), whole, self.approve(wanted, dry_run=True))
 
     def scan(self, *, dry_run: bool = False) -> ScanReport:
-        """Propose a warning in the place of every rule that failed too often."""
+        """Propose a warning to replace each rule that failed too often."""
         with self._writer.lock(dry_run=dry_run):
             learnings, changes = plan_scan(self._memories.of_kinds(*RULE_KINDS))
             plan = self._memories.plan_ingest(learnings)

@@ -171,7 +171,7 @@ def find_subject(message: str) -> str:
 
 
 def _remove_tags(text: str) -> str:
-    """Remove every `<tag>...</tag>` of whatever name, in time that grows with the text alone."""
+    """Remove every `<tag>...</tag>`, of any name, in linear time."""
     pieces, place, never_closed = list[str](), 0, set[str]()
     for tag in _TAG.finditer(text):
         name = tag["name"]

@@ -125,7 +125,7 @@ def _changes(file: FileEdit, place: EditorFile, encoding: str = "utf-16") -> Ite
 
 
 def _text(data: bytes) -> str:
-    """Return a file's text as editors have it: without the mark some begin with."""
+    """Return a file's text as editors have it: without a byte order mark."""
     return decode(data).removeprefix("\ufeff").encode("utf-8", "replace").decode()
 
 

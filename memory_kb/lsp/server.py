@@ -79,14 +79,14 @@ class NoteServer(LanguageServer):
         super().report_server_error(error, source)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something beside the answers."""
+        """Run a coroutine beside the answers to the editor."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def begin(self) -> None:
-        """Find the vault, take in what was opened meanwhile, and keep the notes current from now on."""
+        """Find the vault, read the notes that were opened meanwhile, and keep them up to date from now on."""
         if not await self.notes.open():
             self.notes.ready.set()
             return
@@ -125,7 +125,7 @@ class NoteServer(LanguageServer):
         self.text_document_publish_diagnostics(said)
 
     async def page(self, document: lsp.TextDocumentIdentifier) -> Page | None:
-        """Return an open note, once the vault was looked through."""
+        """Return an open note, after the first reading of the vault."""
         await self.notes.ready.wait()
         return self.notes.pages.get(document.uri)
 

@@ -59,7 +59,7 @@ class Workspace:
         self._say = say
 
     async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Do something with the knowledge base."""
+        """Call `work` with the knowledge base in its thread, and return the result."""
         return await self._worker.ask(work)
 
     async def open(self) -> bool:
@@ -81,12 +81,12 @@ class Workspace:
         return is_new
 
     def close(self) -> None:
-        """End what is going on."""
+        """End the watcher and the thread of the knowledge base."""
         self._watcher.end(0.0)
         self._worker.close(_GRACE_SECONDS)
 
     def put(self, uri: str, text: str, version: int | None) -> Page | None:
-        """Take in a note as the editor has it; None for what is no note of the vault."""
+        """Store a note as the editor has it, and return it; None for what is no note of the vault."""
         path = self.path_of(uri)
         if path is None:
             return None

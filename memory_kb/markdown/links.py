@@ -261,7 +261,7 @@ def find_block_ids(text: str) -> tuple[str, ...]:
 
 
 def without_code(text: str) -> str:
-    """Return a text with blanks in the place of its code and comments, so that all else is where it was.
+    """Return a text in which code and comments are replaced by as many blanks.
 
     Example:
         >>> without_code("See `#no` #yes")

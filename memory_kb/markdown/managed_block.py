@@ -27,7 +27,7 @@ def begin(word: str) -> str:
 
 
 def put(name: str, text: str, word: str, lines: str, lead: str = "") -> str:
-    """Put a block at the end, or in the place of the one that is there.
+    """Append a block, or replace the existing one.
 
     Example:
         >>> put("AGENTS.md", "# Us\\n", "rules", "Use tabs.")

@@ -74,7 +74,7 @@ def cut_passages(text: str) -> tuple[Piece, ...]:
 
 
 def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
-    """Join neighbouring blocks up to the target size. A heading goes with what follows it."""
+    """Join neighbouring blocks up to the target size; a heading stays with the text below it."""
     path: list[tuple[int, str]] = []
     under: tuple[str, ...] = ()
     headings = under

@@ -175,7 +175,7 @@ class Splice(NamedTuple):
 
 
 class Sheet:
-    """A file cut at its entries. Each is edited by itself, so that a thousand edits read the file once."""
+    """A file cut at its entries, each of which is edited alone, so that a thousand edits read the file once."""
 
     def __init__(self, path: str, data: bytes) -> None:
         text = decode(data)

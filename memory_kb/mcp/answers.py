@@ -131,7 +131,7 @@ def format_stats(stats: Stats) -> str:
 
 
 def format_steps(steps: Sequence[StepReport]) -> str:
-    """Return what each step of a consolidation came to."""
+    """Return the result of each step of a consolidation."""
     lines = "\n".join(
         f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps
     )
@@ -152,7 +152,7 @@ _UNOPENED = "the vault of this server cannot be opened"
 
 
 def explain_error(error: BaseException) -> str:
-    """Return an error as a sentence with what to do about it.
+    """Return an error as a sentence with its hint.
 
     Example:
         >>> explain_error(VaultBusy("v/lock", 60))

@@ -19,7 +19,7 @@ _ANTHROPIC_KEYS = ("ANTHROPIC_API_KEY",)
 
 
 def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
-    """Return the embedding model that the settings ask for, or None if there is to be none.
+    """Return the embedding model that the settings ask for, or None.
 
     "auto" is OpenAI if its key or an address is set, else Gemini if one of its keys is, else a
     local model if one is installed.
@@ -46,7 +46,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
-    """Return the language model that the settings ask for, or None if there is to be none."""
+    """Return the language model that the settings ask for, or None."""
     base_url = _address(settings.base_url, "llm")
     match settings.provider:
         case "openai":

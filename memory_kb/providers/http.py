@@ -64,7 +64,7 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
 
 
 class ProviderInfo(NamedTuple):
-    """The name of a provider, or of the server at a configured address, with what messages about it need.
+    """The name of a provider or of the server at a configured address, and what messages say about it.
 
     `key` is kept only to remove it from messages; it is never shown. `key_names` are the variables that hold it, and
     `setting` is the group of settings that chose the provider.
@@ -328,7 +328,7 @@ class ProviderCalls:
             raise read_refusal(exc) from exc
 
     def _wait_before(self, tried: int, refused: Refused, pace: Pace, deadline: float | None) -> float | None:
-        """Return the seconds to wait before the next try, or None if there is to be none."""
+        """Return the seconds to wait before the next try, or None for no further try."""
         if not refused.is_passing or refused.kind == "quota" or tried > pace.retries:
             return None
         wait = refused.retry_after

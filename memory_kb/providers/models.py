@@ -30,7 +30,7 @@ class Models:
 
     @property
     def has_llm(self) -> bool:
-        """Whether there is to be a language model, even where it cannot be used."""
+        """Whether the settings ask for a language model, even one that cannot be used."""
         try:
             return self.llm is not None
         except ProviderFailed:

@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 
 def make_group(scored: Scored, chunk: StoredChunk) -> Group:
-    """Return a passage as a group by itself."""
+    """Return a group of one passage."""
     passage = scored.passage
     text = chunk.content[passage.start : passage.end]
     line = chunk.line + chunk.content.count("\n", 0, passage.start)

@@ -215,7 +215,7 @@ def activation(weight: float, days: float, count: int, *, half_life: float = 90.
 
 
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
-    """Return how much an entry counts by itself: importance x decay x (1 + reinforcements).
+    """Return the prominence of an entry: importance x decay x (1 + reinforcements).
 
     A retired one counts nothing.
 
@@ -260,7 +260,7 @@ SAME_SECTION, SAME_NOTE = 0.9, 0.5
 
 
 class Weight(NamedTuple):
-    """What an entry counts whatever the query; `prominence` is before the exponent, `factor` what it multiplies by."""
+    """The weight of an entry for any query; `prominence` is before the exponent, `factor` multiplies the relevance."""
 
     prominence: float
     factor: float

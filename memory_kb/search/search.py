@@ -85,7 +85,7 @@ def retrieve(
 
 
 class SearchTrace(NamedTuple):
-    """What every step of a search came to, in the order of the steps.
+    """The result of every step of a search, in the order of the steps.
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
     those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and

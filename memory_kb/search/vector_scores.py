@@ -31,7 +31,7 @@ SMALL = 30
 
 
 class Nearness(NamedTuple):
-    """The vector score of every passage that is there, from 0 to 1, and that of every chunk, its best one's.
+    """The vector score of every passage, from 0 to 1, and of every chunk, which is that of its best passage.
 
     `keys` ascend; the passages of the chunk `keys[i]` are those from `edges[i]` to `edges[i + 1]`. The scores say less
     where they are `trusted` less than 1.

@@ -90,7 +90,7 @@ class ListenAddress(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The address as a URL has it."""
+        """The address as it is written in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 

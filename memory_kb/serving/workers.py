@@ -51,14 +51,14 @@ class Worker:
         self._going: set[Future[Any]] = set()
 
     def submit(self, work: Callable[[KnowledgeBase], _T]) -> Future[_T]:
-        """Do something with the knowledge base when its turn comes."""
+        """Call `work` with the knowledge base in this worker's thread, after the work before it."""
         future = self._thread.submit(lambda: work(self._fresh()))
         self._going.add(future)
         future.add_done_callback(self._going.discard)
         return future
 
     async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Wait for something to be done; what is no longer wanted when its turn comes is not begun."""
+        """Call `work` as `submit` does, and wait for its result; cancelled work is not begun."""
         return await asyncio.wrap_future(self.submit(work))
 
     def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:

@@ -41,7 +41,7 @@ class Labels(NamedTuple):
 
 
 class _Target:
-    """A session that is written to, with what it holds already."""
+    """A session that an import writes to, with the events that it already has."""
 
     def __init__(self, files: SessionFiles, session: str, stack: ExitStack) -> None:
         self.session = session

@@ -89,7 +89,7 @@ class _CallReader:
     made: set[str] = field(default_factory=set)
 
     def take(self, event: Event, seq: int) -> None:
-        """Take in a call, a result or the start of the session."""
+        """Read a call, a result or the start of the session."""
         if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
             self.cwd = self.cwd or str((event.args or {})["cwd"])
         elif event.type == "tool_call" and not is_own_call(event.tool, event.args):
@@ -195,7 +195,7 @@ class EarlierSessions:
         self._corrections: list[frozenset[str]] = []
 
     def learn(self, session: SessionNeeds) -> None:
-        """Add what a session came to know."""
+        """Add the facts that a session found out."""
         self._facts.update(session.needs, (("command", command) for command in session.worked))
         self._corrections += [word_tokens(fact) for sort, fact in session.needs if sort == "correction"]
 

@@ -239,7 +239,7 @@ class _Tracer:
         self.asked: Reverted | None = None
 
     def take(self, event: Event, seq: int) -> None:
-        """Take in one event."""
+        """Read one event."""
         known = self.facts
         began, ended = _stretch(known.began, known.ended, event)
         is_agent = event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"

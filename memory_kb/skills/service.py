@@ -296,7 +296,7 @@ class Skills:
         return SkillMoved(name, entry_id, path, "created")
 
     def _update_known(self, same: Memory, found: SkillDraft, batch: _Batch) -> SkillMoved:
-        """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
+        """Plan the changes of an existing skill: its outcomes are added, its text stays unless it should be updated."""
         counts = {name: int(str(found.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."

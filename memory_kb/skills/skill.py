@@ -113,7 +113,7 @@ class SkillMoved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SkillsImported:
-    """What an import of skills came to."""
+    """The result of an import of skills."""
 
     skills: tuple[SkillMoved, ...]
     run: RunReport
@@ -122,7 +122,7 @@ class SkillsImported:
 
 @dataclass(frozen=True, slots=True)
 class SkillsExported:
-    """What an export of skills came to, file by file."""
+    """The result of an export of skills, file by file."""
 
     files: tuple[SkillMoved, ...]
     problems: tuple[Problem, ...] = ()

@@ -158,7 +158,7 @@ def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
 
 
 def plain_name(name: str, taken: Collection[str] = ()) -> str:
-    """Return a name as folders of skills have it: small ASCII letters, digits and dashes."""
+    """Return a name as the folder of a skill: lower-case ASCII letters, digits and dashes."""
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = make_slug(folded)[:_MAX_PLAIN_NAME].strip("-")
     if slugify(folded) == "note" and "note" not in folded.lower():

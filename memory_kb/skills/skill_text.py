@@ -61,7 +61,7 @@ def render_skill(skill: SkillText) -> str:
 
 
 def _paragraph(line: str) -> str:
-    """Return a line that is read as plain words, whatever sign it begins with."""
+    """Return a line that Markdown reads as a paragraph, even if it begins with a sign of a list or heading."""
     return f"\\{line}" if _SIGN.match(line) else line
 
 

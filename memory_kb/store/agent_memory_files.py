@@ -35,7 +35,7 @@ _NO_WORD = lazy_regex(r"[^A-Za-z0-9]")
 
 
 class AgentMemoryFile(NamedTuple):
-    """A file of an agent's own memory, and whether the agent gives it to its model by itself, at every session."""
+    """A file of an agent's own memory, and whether the agent gives it to its model at every session."""
 
     shown: str
     file: Path

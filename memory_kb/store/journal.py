@@ -131,7 +131,7 @@ class Journal:
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 
     def end(self, run: str, left: Sequence[str] = (), how: str = "done") -> None:
-        """Record that a run came to its end, how, and which files it left as they were.
+        """Record that a run has ended, how, and which files it left as they were.
 
         Where that fails, the next run finds out by itself.
         """

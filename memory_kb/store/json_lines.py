@@ -90,7 +90,7 @@ def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[
 
 
 def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Put a file with these lines in the place of another, on the disk when this returns."""
+    """Replace a file by one with these lines, which is on the disk when this returns."""
     part = path.with_name(f"{path.name}.tmp")
     try:
         with _named(path), os.fdopen(open_regular(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
@@ -106,7 +106,7 @@ def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Have an error name the file, which that of a full disk does not by itself."""
+    """Add the name of the file to errors that lack it, as that of a full disk."""
     try:
         yield
     except OSError as exc:

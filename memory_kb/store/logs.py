@@ -198,7 +198,7 @@ class Outcome(NamedTuple):
 
 
 class OutcomeLog:
-    """The outcomes of one vault; whoever writes to it holds the vault's lock."""
+    """The outcomes of one vault; the vault's lock must be held to write to it."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "outcomes.jsonl"

@@ -35,7 +35,7 @@ class MachineFolder(NamedTuple):
 
 
 def prepare_machine(folder: Path, key: SealKey, *, is_shipped: bool = True) -> MachineFolder:
-    """Make a machine folder that git ignores, or check the one that is there.
+    """Make a machine folder that git ignores, or check the existing one.
 
     `is_shipped` says that what was not made here may have come with the notes.
     """

@@ -36,7 +36,7 @@ class CreatedVault(NamedTuple):
 
 
 def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
-    """Make `folder/memory` with what a vault needs; everything that is there is left alone."""
+    """Make `folder/memory` with what a vault needs; existing files stay as they are."""
     place = Path(folder).expanduser()
     memory = place / "memory"
     around, is_among_notes = _find_enclosing(Path(os.path.realpath(place)))

@@ -24,7 +24,7 @@ Files = Mapping[str, bytes | None]
 
 
 class Decision(NamedTuple):
-    """A change that is made, as the journal has it.
+    """A change that was made, as the journal records it.
 
     Attributes:
         action: what is done, in one word, such as `set`.

@@ -59,7 +59,7 @@ class LogLine(NamedTuple):
 
 
 class SessionFiles:
-    """The sessions of a vault; ids are trusted here, `check_id` is for whatever comes from outside."""
+    """The session files of a vault. Ids are trusted here; `check_id` checks one that comes from outside."""
 
     def __init__(self, machine: Path) -> None:
         self.folder = machine / "sessions"

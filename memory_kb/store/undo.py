@@ -219,7 +219,7 @@ class Undo:
         return RunReport(None, "undo", tuple(map(_view, files)), tuple(conflicts), diff(files))
 
     def done_runs(self) -> list[Run]:
-        """Return the runs that came to their end and wrote something."""
+        """Return the runs that have ended and wrote something."""
         return [run for run in self._writer.journal.runs() if run.has_ended and run.written]
 
 

@@ -89,7 +89,7 @@ def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat
 
 
 def _stat_note(os_path: str, path: str, folder: Path, problems: list[Problem]) -> FileStat | None:
-    """Return a note that is there; what is no plain file, or has no good name, is added to the problems."""
+    """Return an existing note; a file that is not regular or has a bad name is added to the problems."""
     try:
         found = os.lstat(os_path)
     except (FileNotFoundError, NotADirectoryError):

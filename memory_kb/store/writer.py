@@ -231,7 +231,7 @@ class Writer:
         return Journal(self._vault.machine / "log", self._vault.seal)
 
     def killed_run(self) -> tuple[Problem, ...]:
-        """Return what is to be fixed after a run that was killed while it wrote."""
+        """Return the finding about a run that was killed while it wrote, if there is one."""
         run = self.journal.unfinished()
         if run is None:
             return ()

@@ -25,7 +25,7 @@ class BackgroundLooks:
         self._lock = threading.Lock()
 
     def begin(self, verb: str, *, is_due: bool) -> bool:
-        """Begin a look that is due, or the last of which is old; return whether one is going on."""
+        """Begin an examination that is due, or whose last result is old; return whether one is running."""
         with self._lock:
             now = time.monotonic()
             if verb in self._going and self._going[verb].poll() is None:
@@ -36,7 +36,7 @@ class BackgroundLooks:
             return True
 
     def end(self) -> None:
-        """Stop what is going on."""
+        """Stop the examinations that are running."""
         with self._lock:
             for process in self._going.values():
                 process.kill()

@@ -182,7 +182,7 @@ def preview(request: PageRequest) -> Response:
 
 
 def show_remarks(request: PageRequest) -> Response:
-    """What is to be fixed in what is being written, by the rules of `lint`."""
+    """The findings of `lint` in a text that is being written."""
     text = note_from_form(request.fields)
     remarks = request.kb.examine(_read_path(request), text)
     shown = [
@@ -232,7 +232,7 @@ def save(request: PageRequest) -> Response:
 
 
 def _give_back(request: PageRequest, problem: str) -> Response:
-    """Draw the form with what was typed, beside what is in the file if that is another now."""
+    """Draw the form with what was typed, beside the text of the file if that has changed."""
     text = request.param("head", LONGEST_FORM) + request.param("text", LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
         text = note_from_form(request.fields)
@@ -300,7 +300,7 @@ def undo(request: PageRequest) -> Response:
 
 
 def open_editor(request: PageRequest) -> Response:
-    """Open the file of an entry with the command that whoever started the server set."""
+    """Open the file of an entry with the editor command that the server was started with."""
     info = request.site.info
     if not info.editor or not info.is_local:
         raise UsageError(

@@ -21,7 +21,7 @@ def show_health(request: PageRequest) -> Response:
 
 
 def show_findings(request: PageRequest) -> Response:
-    """What is to be fixed; with `deep`, the index is held against the notes too, which takes longer.
+    """The findings; with `deep`, the index is compared with the notes too, which takes longer.
 
     Of a large vault it is what was found last, while a look in the background finds what is new.
     """
@@ -35,7 +35,7 @@ def show_findings(request: PageRequest) -> Response:
 
 
 def _look_again(request: PageRequest, verb: str) -> tuple[LastLook, bool]:
-    """Return what `lint` or `doctor` found last, and whether a large vault is looked through in the background."""
+    """Return what `lint` or `doctor` found last, and whether a large vault is being examined in the background."""
     last = request.kb.last_look(verb)
     return last, last.is_large and request.site.look_again(verb, is_current=last.is_current)
 
@@ -47,7 +47,7 @@ _STEPS = (1, 2, 3, 4)
 
 
 def show_graph(request: PageRequest) -> Response:
-    """What hangs together with what: around one entry, or where most links meet."""
+    """The link graph: around one entry, or around the entries with the most links."""
     links = _choose_links(request)
     return request.page(
         "graph.html", is_looking=_look_again(request, "lint")[1], asked=request.query, links=links,
@@ -57,7 +57,7 @@ def show_graph(request: PageRequest) -> Response:
 
 
 def send_graph(request: PageRequest) -> Response:
-    """The same as data, for whoever draws it."""
+    """The link graph as JSON, for the script that draws it."""
     links = _choose_links(request)
     nodes = [
         {"id": node.key, "name": node.title, "kind": node.kind, "scope": node.scope, "status": node.status,

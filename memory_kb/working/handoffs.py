@@ -62,7 +62,7 @@ class Handoff:
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """The handoff as JSON has it."""
+        """The handoff as JSON output shows it."""
         return {
             "id": self.id,
             "from_agent": self.from_agent,

@@ -58,7 +58,7 @@ class Ledger:
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """The ledger as JSON has it, with all of its fields."""
+        """The ledger as JSON output shows it, with all of its fields."""
         return {
             "agent_id": self.agent_id,
             "last_checkpoint": self.last_checkpoint,
@@ -79,7 +79,7 @@ class LedgerReport:
 
 
 def read_ledger(memory: Memory) -> Ledger:
-    """Return an entry of kind ledger as it is shown, whatever its fields hold."""
+    """Return an entry of kind ledger as a `Ledger`, with defaults for fields that cannot be used."""
     names = memory.words("completed_tasks")
     return Ledger(
         id=memory.id,
