@@ -109,7 +109,7 @@ class NotesInGit:
 
 
 class Giver:
-    """A way of remembering: it gives an agent texts and learns from past sessions. This base class remembers nothing."""
+    """A way of remembering: it gives an agent texts and learns from past sessions. This class remembers nothing."""
 
     def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - for those that give something
         """Return what a session starts with, the project's notes being what they were then."""
