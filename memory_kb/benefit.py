@@ -47,7 +47,7 @@ _GREP_LINES = 20
 _BACKTICKED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w{3,}")
 #: The files that a person curates for agents, in a project's folder; one of them is often a link to another.
-CURATED = (
+CURATED_FILES = (
     "MEMORY.md",
     "CLAUDE.md",
     "AGENTS.md",
@@ -99,10 +99,10 @@ class NotesInGit:
         """Return the notes of a commit; links to other files count once, as those files."""
         blobs = [one for one in repository.files(commit, self._inner) if one.mode != _LINK]
         notes = {one.path for one in choose_notes(blobs, is_memory=True) if one.path.endswith(".md")}
-        wanted = [one for one in blobs if one.path in CURATED or one.path in notes or _RULES.match(one.path)]
+        wanted = [one for one in blobs if one.path in CURATED_FILES or one.path in notes or _RULES.match(one.path)]
         texts = {one.path: data[:_NOTE_BYTES] for one, data in repository.read(wanted)}
         words = {path: data.decode("utf-8", "replace").strip() for path, data in texts.items()}
-        curated = [words[name] for name in CURATED if name in words]
+        curated = [words[name] for name in CURATED_FILES if name in words]
         curated += [text for path, text in words.items() if _RULES.match(path) and always_holds(path, text)]
         files = {path: data for path, data in texts.items() if path in notes}
         return PastNotes("\n\n".join(filter(None, dict.fromkeys(curated))), files)

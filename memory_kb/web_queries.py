@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MANY_FILES = 1_000
 #: Commits that a page looks through, and lines that it shows of one difference.
 _MOST_COMMITS, _MOST_LINES = 100, 200
-ORDERS = ("newest", "oldest", "title", "path")
+ENTRY_ORDERS = ("newest", "oldest", "title", "path")
 _NOTES, _FOLDERS, _TAGS = 10, 30, 20
 
 
@@ -190,8 +190,8 @@ class Browsing:
         **filters: Unpack[FilterWords],
     ) -> Browsed:
         """Return a page of the entries of a folder, and of those below it, that pass the filters of `search`."""
-        if order not in ORDERS:
-            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ORDERS)}")
+        if order not in ENTRY_ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ENTRY_ORDERS)}")
         chosen = self._index.filters(**filters)
         inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
         entries = self._index.read(lambda index: list(index.entries(chosen)))

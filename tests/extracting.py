@@ -11,7 +11,7 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction_scopes import SCOPES, ExtractionPass, choose_scopes
+from memory_kb.learning.extraction_scopes import EXTRACTION_SCOPES, ExtractionPass, choose_scopes
 from memory_kb.memory import Memory
 from memory_kb.store.events import Event
 
@@ -88,7 +88,7 @@ def entry_of(scope: str, number: int, place: str = "memory/jobs/api/tasks/login/
     return {f"{place}/{name}.md": f"---\n{head}\n---\n{body}\n"}
 
 
-ALL = [scope.name for scope in SCOPES]
+ALL = [scope.name for scope in EXTRACTION_SCOPES]
 INTENT = "# Intent\n\nStage: implementation\n\nDone when the suite passes with redis and docker compose.\n"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory_kb.learning.confidence import (
     MATURITIES,
-    OUTCOMES,
+    RULE_OUTCOMES,
     Evidence,
     add_outcome,
     find_flag,
@@ -170,7 +170,7 @@ def test_odd_fields_are_read_as_defaults(fields: dict[str, object], evidence: Ev
     assert read_evidence(rule(**fields)) == evidence
 
 
-@given(evidences, st.sampled_from(OUTCOMES))
+@given(evidences, st.sampled_from(RULE_OUTCOMES))
 def test_confidence_stays_a_share(evidence: Evidence, outcome: str) -> None:
     settled = add_outcome(evidence, outcome, TODAY)
     assert 0.0 <= settled.confidence <= 1.0

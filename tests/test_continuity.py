@@ -20,7 +20,7 @@ from memory_kb.store.changes import WriteFile
 from memory_kb.store.files import NoteText
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
-from memory_kb.working.continuity import SECTIONS, find_damage, first_own_words, name_line, plan_continuity
+from memory_kb.working.continuity import CONTINUITY_SECTIONS, find_damage, first_own_words, name_line, plan_continuity
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -132,7 +132,7 @@ def test_nothing_to_say_makes_nothing() -> None:
     emptied = planned(BOTH, (), ())
     assert emptied
     assert "old" not in emptied
-    assert SECTIONS["relevant"] in emptied
+    assert CONTINUITY_SECTIONS["relevant"] in emptied
 
 
 def test_a_summary_cannot_fake_a_mark() -> None:
@@ -156,7 +156,7 @@ PIECES = [
         "<!-- memory-kb:",
         END.upper(),
     ),
-    *(SECTIONS["relevant"], SECTIONS["avoid"], f"x {BEGIN}", "memory-kb:end"),
+    *(CONTINUITY_SECTIONS["relevant"], CONTINUITY_SECTIONS["avoid"], f"x {BEGIN}", "memory-kb:end"),
 ]
 texts = st.builds(
     lambda lines, newline, bom, tail: bom + newline.join(lines) + tail * newline,
@@ -295,7 +295,7 @@ def test_the_command(vault: MakeVault, run: Run) -> None:
     assert "There is no memory/CONTINUITY.md" in run("--vault", folder, "continuity", "show").stderr
     told = json.loads(run("--vault", folder, "continuity", "refresh", "--task", "redis sessions", "--json").stdout)
     assert (told["path"], told["avoid"]) == ("memory/CONTINUITY.md", ["flush"])
-    assert SECTIONS["avoid"] in run("--vault", folder, "continuity", "show").stdout
+    assert CONTINUITY_SECTIONS["avoid"] in run("--vault", folder, "continuity", "show").stdout
     again = run("--vault", folder, "continuity", "refresh", "--task", "redis sessions")
     assert (again.returncode, again.stdout) == (0, "")
 

@@ -24,7 +24,7 @@ from extracting import (
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import DropCount
 from memory_kb.learning.extraction_answers import sift
-from memory_kb.learning.extraction_scopes import SCOPES, ScopeQuestion, choose_scopes, names_of, show_sources
+from memory_kb.learning.extraction_scopes import EXTRACTION_SCOPES, ScopeQuestion, choose_scopes, names_of, show_sources
 from memory_kb.model import Location
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def test_a_norm_that_was_turned_down_is_not_proposed_again(open_with: Open, fake
 
 
 def test_no_label_takes_the_place_of_another_field() -> None:
-    for scope in SCOPES:
+    for scope in EXTRACTION_SCOPES:
         for step in scope.passes:
             keys = [label.key for label in step.labels]
             assert len({*keys, "title", "tags", "quotes"}) == len(keys) + 3, scope.name

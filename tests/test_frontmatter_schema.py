@@ -14,7 +14,7 @@ from memory_kb.learning.render_entry import Draft, render_new_entry
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields
 from memory_kb.model import KINDS
-from memory_kb.store.session_log import OUTCOMES
+from memory_kb.store.session_log import SESSION_OUTCOMES
 
 jsonschema: Any = pytest.importorskip("jsonschema")
 VALIDATOR = jsonschema.Draft202012Validator(frontmatter_schema())
@@ -75,7 +75,7 @@ def test_the_sample_vault_fits() -> None:
 
 def test_words_of_other_rooms_are_the_same() -> None:
     assert FIELDS["maturity"].choices == MATURITIES
-    assert set(FIELDS["outcome"].choices) < set(OUTCOMES)
+    assert set(FIELDS["outcome"].choices) < set(SESSION_OUTCOMES)
 
 
 def test_every_field_says_what_it_is() -> None:

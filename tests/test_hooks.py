@@ -21,7 +21,7 @@ from forking import command
 from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import NAMES, find_agent
+from memory_kb.agents.agent import AGENT_NAMES, find_agent
 from memory_kb.agents.payloads import read_hook_call
 from memory_kb.index.vault_index import WATCHER_LOCK, has_watcher
 from memory_kb.injected import BEGIN, END
@@ -412,7 +412,7 @@ def test_the_sign_of_a_watcher_goes_with_it(tmp_path: Path) -> None:
 
 
 def test_every_hook_of_every_agent_is_one_that_we_answer(notes: Path, run: Run, hook: Callable[..., str]) -> None:
-    for name in NAMES:
+    for name in AGENT_NAMES:
         for one in find_agent(name).hooks:
             assert hook(one.event, {"cwd": str(notes)}, "--agent", name) is not None
     assert log(notes) == ""

@@ -16,7 +16,7 @@ from transcribing import CLAUDE, CODEX, claude, replay, short, write
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.sessions.formats import reader_of
-from memory_kb.sessions.transcripts import FORMATS
+from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -178,7 +178,7 @@ ODD = st.recursive(
 
 
 @given(
-    st.sampled_from(FORMATS),
+    st.sampled_from(TRANSCRIPT_FORMATS),
     st.lists(
         st.one_of(st.builds(lambda value: json.dumps(value).encode(), ODD), st.binary(max_size=30), st.none()),
         max_size=4,

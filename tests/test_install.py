@@ -16,7 +16,7 @@ from installing import CLAUDE_SETTINGS, CODEX_CONFIG
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents import config_files
-from memory_kb.agents.agent import NAMES
+from memory_kb.agents.agent import AGENT_NAMES
 from memory_kb.errors import CannotSplice
 
 HAND_MADE: dict[str, str | bytes] = {
@@ -52,7 +52,7 @@ def make(folder: Path, files: Files) -> dict[str, bytes]:
     return tree(folder)
 
 
-@pytest.mark.parametrize("agent", NAMES)
+@pytest.mark.parametrize("agent", AGENT_NAMES)
 def test_install_then_uninstall_leaves_no_byte(agent: str, folder: Path, open_kb: Open) -> None:
     open_kb(folder).install(agent)
     installed = tree(folder)
@@ -66,7 +66,7 @@ def test_install_then_uninstall_leaves_no_byte(agent: str, folder: Path, open_kb
 
 def test_files_of_others_come_back_byte_for_byte(folder: Path, open_kb: Open) -> None:
     before = make(folder, HAND_MADE)
-    for agent in NAMES:
+    for agent in AGENT_NAMES:
         open_kb(folder).install(agent)
     held = load(folder, ".claude/settings.json")
     assert held["permissions"] == {"allow": ["Bash(git *)"], "deny": []}
@@ -78,13 +78,13 @@ def test_files_of_others_come_back_byte_for_byte(folder: Path, open_kb: Open) ->
     toml = tomllib.loads((folder / ".codex/config.toml").read_text())
     assert toml["mcp_servers"]["memory-kb"] == {"command": "memory-kb", "args": ["mcp"]}
     assert toml["mcp_servers"]["docs"]["args"] == ["[not a table]", "x"]
-    for agent in NAMES:
+    for agent in AGENT_NAMES:
         open_kb(folder).uninstall(agent)
     assert tree(folder) == before
 
 
 def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open) -> None:
-    for agent in NAMES:
+    for agent in AGENT_NAMES:
         open_kb(folder).install(agent)
     server = {"command": "memory-kb", "args": ["mcp"]}
     assert load(folder, ".mcp.json") == {"mcpServers": {"memory-kb": server}}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
 from memory_kb.agents.config_files import (
+    FilePart,
     ListItem,
-    Part,
     Server,
     insert_toml,
     parse_json,
@@ -35,7 +35,7 @@ VALUES = st.recursive(
 DOCUMENTS = st.dictionaries(st.sampled_from(["a", "b", "hooks", "mcpServers", "// x"]), VALUES, max_size=4)
 SERVER = Server(("mcpServers", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
 HOOK = ListItem(("hooks", "Stop"), {"command": "memory-kb hook stop"})
-PARTS: list[Part] = [SERVER, HOOK]
+PARTS: list[FilePart] = [SERVER, HOOK]
 
 
 @st.composite

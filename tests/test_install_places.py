@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import NAMES
+from memory_kb.agents.agent import AGENT_NAMES
 
 Open = Callable[[Path], KnowledgeBase]
 WITH_A_VARIABLE = [("cursor", ".cursor/mcp.json", "mcpServers"), ("vscode", ".vscode/mcp.json", "servers")]
@@ -21,7 +21,7 @@ def arguments(file: Path, group: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("agent", NAMES)
+@pytest.mark.parametrize("agent", AGENT_NAMES)
 def test_nothing_of_this_machine_is_in_them(agent: str, folder: Path, open_kb: Open) -> None:
     open_kb(folder).install(agent)
     written = [file for file in folder.rglob("*") if file.is_file() and "memory" not in file.relative_to(folder).parts]

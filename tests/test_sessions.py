@@ -24,7 +24,16 @@ from watching import PATIENCE, eventually
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.injected import mark_as_own
-from memory_kb.store.events import MAX_LINE, MAX_TEXT, STREAMS, TYPES, Event, EventFilter, format_event, parse_event
+from memory_kb.store.events import (
+    EVENT_TYPES,
+    MAX_EVENT_TEXT,
+    MAX_LINE,
+    STREAMS,
+    Event,
+    EventFilter,
+    format_event,
+    parse_event,
+)
 
 Open = Callable[..., KnowledgeBase]
 TOKEN = "ghp_" + "aB3dE6gH9j" * 4
@@ -141,7 +150,7 @@ JSON_VALUES = st.recursive(
 OWN_FIELDS = set(Event._fields) - {"extra"}
 EVENTS = st.builds(
     lambda **fields: Event(**fields),  # noqa: PLW0108 - of a named tuple it would fill in every field
-    type=st.sampled_from(TYPES),
+    type=st.sampled_from(EVENT_TYPES),
     stream=st.none() | st.sampled_from(STREAMS),
     content=st.none() | st.text(),
     error=st.none() | st.text(max_size=20),
@@ -172,7 +181,7 @@ def test_no_line_makes_reading_fail_otherwise_than_told(line: bytes) -> None:
     except ValueError as exc:
         assert str(exc) == "not a JSON object"
     else:
-        assert event.type in TYPES
+        assert event.type in EVENT_TYPES
         assert parse_event(format_event(event)) == event
 
 
@@ -276,8 +285,8 @@ def test_credentials_are_not_written(open_kb: Open, folder: Path) -> None:
 
 def test_no_half_of_a_credential_is_left_at_an_edge(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
-    for start in (MAX_TEXT * 3 // 4 - 20, MAX_TEXT * 3 // 4 + 4_980):
-        kb.sessions.append([Event(content="." * start + " " + TOKEN + " " + "." * 3 * MAX_TEXT)], session="s")
+    for start in (MAX_EVENT_TEXT * 3 // 4 - 20, MAX_EVENT_TEXT * 3 // 4 + 4_980):
+        kb.sessions.append([Event(content="." * start + " " + TOKEN + " " + "." * 3 * MAX_EVENT_TEXT)], session="s")
     assert "aB3dE6gH9j" not in log_of(kb, "s").read_text(encoding="utf-8")
 
 
@@ -307,7 +316,7 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
     assert max(map(len, log_of(kb, "s").read_bytes().splitlines())) < MAX_LINE
     first, *rest = replay(kb, "s")
     assert len(rest) == 4
-    assert len(first.content or "") < MAX_TEXT + 100
+    assert len(first.content or "") < MAX_EVENT_TEXT + 100
     assert "4,800,001 characters" in (first.content or "")
     assert (rest[-1].args or {})["file_path"] == "a.py"
     assert "240,000 characters" in (rest[-1].args or {})["content"]

@@ -236,7 +236,7 @@ _AGENTS = (
         clicks=("start the server memory-kb, above its name in .vscode/mcp.json",),
     ),
 )
-NAMES = tuple(agent.name for agent in _AGENTS)
+AGENT_NAMES = tuple(agent.name for agent in _AGENTS)
 #: What they call themselves as MCP clients, and what models call them.
 _OTHER_NAMES = {
     "claude": "claude-code",
@@ -259,7 +259,7 @@ def recognise(word: str) -> str | None:
         ('claude-code', 'codex', None)
     """
     name = "-".join(word.casefold().replace("_", " ").replace("-", " ").split())
-    return name if name in NAMES else _OTHER_NAMES.get(name)
+    return name if name in AGENT_NAMES else _OTHER_NAMES.get(name)
 
 
 def find_agent(name: str) -> Agent:
@@ -268,7 +268,7 @@ def find_agent(name: str) -> Agent:
     if agent is None:
         raise UsageError(
             f"memory-kb knows no agent {name[:40]!r}",
-            f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`",
+            f"agents are {', '.join(AGENT_NAMES)}; any MCP client can run `memory-kb mcp`",
         )
     return agent
 

@@ -38,7 +38,7 @@ class MarkedLines(NamedTuple):
     lead: str = ""
 
 
-Part = Server | ListItem | MarkedLines
+FilePart = Server | ListItem | MarkedLines
 
 
 Key = str | int
@@ -249,7 +249,7 @@ class InstallRecord(NamedTuple):
 
 
 def put_in(
-    name: str, data: bytes | None, parts: Sequence[Part], old: InstallRecord | None = None, head: str = ""
+    name: str, data: bytes | None, parts: Sequence[FilePart], old: InstallRecord | None = None, head: str = ""
 ) -> tuple[bytes, InstallRecord]:
     """Return a file with our parts in it, and the trace of that; one that has them stays as it is.
 
@@ -276,7 +276,7 @@ def put_in(
 
 
 def take_out(
-    name: str, data: bytes, parts: Sequence[Part], trace: InstallRecord | None, head: str = ""
+    name: str, data: bytes, parts: Sequence[FilePart], trace: InstallRecord | None, head: str = ""
 ) -> bytes | None:
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
@@ -288,7 +288,7 @@ def take_out(
     return None if trace and trace.is_made and is_empty else encode(text)
 
 
-def has_server(name: str, data: bytes | None, parts: Sequence[Part]) -> bool:
+def has_server(name: str, data: bytes | None, parts: Sequence[FilePart]) -> bool:
     """Return whether a file has a server called like ours, even if we did not write it."""
     text = _decode(name, data or b"")
     return any(_held(name, text, part) is not None for part in parts if isinstance(part, Server))
@@ -312,7 +312,7 @@ def find_inserted(before: str, after: str) -> tuple[tuple[int, int], ...] | None
     return (*spans, (place, len(after)))
 
 
-def render_snippet(parts: Sequence[Part]) -> str:
+def render_snippet(parts: Sequence[FilePart]) -> str:
     """Return our parts of a JSON file, for a person to paste.
 
     Example:
@@ -334,7 +334,7 @@ def _decode(name: str, data: bytes) -> str:
         raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
 
 
-def _without(name: str, text: str, parts: Sequence[Part], trace: InstallRecord | None) -> str:
+def _without(name: str, text: str, parts: Sequence[FilePart], trace: InstallRecord | None) -> str:
     """Return a text without our parts: as it was before where nobody wrote to it since."""
     if trace and trace.inserted is not None and trace.after == hash_of(encode(text)):
         for start, end in reversed(trace.inserted):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.config_files import (
+    FilePart,
     InstallRecord,
     NotPlainJson,
-    Part,
     Server,
     has_server,
     put_in,
@@ -71,7 +71,7 @@ class AgentFiles:
         if before != after:
             self._planned.append(_Planned(FileEdit(self.show(file), before, after, prune=folders), file, reason))
 
-    def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "") -> bytes:
+    def put(self, file: Path, parts: Sequence[FilePart], reason: str, agent: str = "", head: str = "") -> bytes:
         """Plan to put our parts into a file; return what it then holds.
 
         JSON that is damaged or has comments stays as it is, and a notice says what to paste.
@@ -91,7 +91,7 @@ class AgentFiles:
         return after
 
     def take(
-        self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "", folders: int = 0
+        self, file: Path, parts: Sequence[FilePart], reason: str, agent: str = "", head: str = "", folders: int = 0
     ) -> None:
         """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well."""
         before, trace, shown = self.read(file), self._known.pop(str(file), None), self.show(file)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import SERVER, Agent, Hook, find_agent
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
-from memory_kb.agents.config_files import ListItem, MarkedLines, Part, Server
+from memory_kb.agents.config_files import FilePart, ListItem, MarkedLines, Server
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
 
 
-SCOPES = ("project", "user")
+INSTALL_SCOPES = ("project", "user")
 WORD = "install"
 #: The file of a machine folder that says what was put into which file.
 RECORD = "installs.json"
@@ -49,7 +49,7 @@ class Setup(NamedTuple):
 
 
 #: The files of an agent with our parts; of several names the first that is there counts.
-PartsByFile = Mapping[tuple[str, ...], Sequence[Part]]
+PartsByFile = Mapping[tuple[str, ...], Sequence[FilePart]]
 
 
 def list_parts(agent: Agent, scope: str, setup: Setup) -> PartsByFile:
@@ -62,14 +62,14 @@ def list_parts(agent: Agent, scope: str, setup: Setup) -> PartsByFile:
         >>> [names[0] for names in list_parts(find_agent("gemini-cli"), "project", Setup())]
         ['.gemini/settings.json', 'GEMINI.md']
     """
-    number = SCOPES.index(scope)
+    number = INSTALL_SCOPES.index(scope)
     servers, rules = agent.servers[number], agent.rules[number]
     if servers is None:
         raise UsageError(
             f"memory-kb does not know where {agent.title} keeps what holds for all projects",
             "install it into a project instead",
         )
-    found: dict[tuple[str, ...], list[Part]] = {servers: [_server(agent, setup)]}
+    found: dict[tuple[str, ...], list[FilePart]] = {servers: [_server(agent, setup)]}
     if agent.hooks_file:
         found.setdefault((agent.hooks_file[number],), []).extend(_hooks(agent, setup))
     if agent.plugin:
@@ -79,7 +79,7 @@ def list_parts(agent: Agent, scope: str, setup: Setup) -> PartsByFile:
     return found
 
 
-def _server(agent: Agent, setup: Setup) -> Part:
+def _server(agent: Agent, setup: Setup) -> FilePart:
     command, *words = setup.command
     args = [*words, "mcp", *(("--vault", setup.server_vault) if setup.server_vault else ())]
     shapes: dict[str, dict[str, Any]] = {
@@ -252,8 +252,8 @@ class Agents:
         self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool
     ) -> _InstallTarget:
         agent = find_agent(name)
-        if scope not in SCOPES:
-            raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(SCOPES)}")
+        if scope not in INSTALL_SCOPES:
+            raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(INSTALL_SCOPES)}")
         project = Path(os.path.realpath(Path(folder).expanduser() if folder else self._vault.folder))
         root = self._person if scope == "user" else project
         if not root.is_dir():
@@ -279,7 +279,7 @@ class Agents:
         machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine
         return AgentFiles(self._vault, self._writer, machine / RECORD)
 
-    def _placed_parts(self, target: _InstallTarget) -> Iterator[tuple[Path, Sequence[Part], str]]:
+    def _placed_parts(self, target: _InstallTarget) -> Iterator[tuple[Path, Sequence[FilePart], str]]:
         """Yield the files of the agent, links followed, with our parts and how a file that is made begins."""
         agent, top = target.agent, Path(os.path.realpath(target.folder))
         for names, parts in target.parts.items():

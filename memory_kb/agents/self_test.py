@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory_kb.agents.agent import NAMES, Agent, find_agent
+from memory_kb.agents.agent import AGENT_NAMES, Agent, find_agent
 from memory_kb.text import load_json
 
 #: Agents wait so long for a hook, in seconds.
@@ -41,7 +41,7 @@ class ProofCheck(NamedTuple):
 def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
     """Return the agents whose program or folder is on this machine."""
     home, path = Path(environ.get("HOME") or "~").expanduser(), environ.get("PATH")
-    agents = map(find_agent, NAMES)
+    agents = map(find_agent, AGENT_NAMES)
     return tuple(
         one
         for one in agents

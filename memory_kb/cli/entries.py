@@ -23,7 +23,7 @@ from memory_kb.cli.app import (
 from memory_kb.cli.output import Options, format_id, one_line, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
-from memory_kb.learning.entry_verbs import MAX_TEXT
+from memory_kb.learning.entry_verbs import MAX_LEARNING
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 from memory_kb.text import pluralize
 
@@ -120,7 +120,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     if chosen["source"] is None and is_terminal() and _AGENTS.isdisjoint(os.environ):
         chosen["source"] = "user_explicit"
     # No character has more bytes than four: what is too long is refused without reading all of it.
-    words = text_argument(text, 4 * MAX_TEXT + 1)
+    words = text_argument(text, 4 * MAX_LEARNING + 1)
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     kb = options.kb

@@ -38,7 +38,7 @@ from memory_kb.episodes.diary_text import EpisodeResult
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.store.events import Event
-from memory_kb.store.session_log import OUTCOMES
+from memory_kb.store.session_log import SESSION_OUTCOMES
 from memory_kb.text import pluralize, printable
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _print_reflected(one: EpisodeResult, *, is_done: bool) -> None:
 
 @verb("episode")
 @click.argument("event", nargs=-1)
-@option("--outcome", "What came of it.", choice=OUTCOMES)
+@option("--outcome", "What came of it.", choice=SESSION_OUTCOMES)
 @tag_option()
 @job_options()
 @option("--session", "The session it happened in.")

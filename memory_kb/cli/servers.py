@@ -61,9 +61,9 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
     memory-kb --vault ~/notes lsp
     """
     need_extra("lsp", "the language server", "pygls")
-    from memory_kb.lsp.server import serve
+    from memory_kb.lsp.server import serve_lsp
 
-    return serve(options.vault, options.home)
+    return serve_lsp(options.vault, options.home)
 
 
 @verb("serve")
@@ -85,7 +85,7 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
     from memory_kb.serving.host_check import ListenAddress
     from memory_kb.serving.workers import Address
-    from memory_kb.web.app import serve
+    from memory_kb.web.app import serve_page
 
     address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
-    return serve(address, place, token or None, is_watching=not no_watch, **chosen)
+    return serve_page(address, place, token or None, is_watching=not no_watch, **chosen)

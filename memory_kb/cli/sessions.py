@@ -29,8 +29,17 @@ from memory_kb.cli.print_runs import exit_code, print_failures, print_steps
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
-from memory_kb.sessions.transcripts import FORMATS
-from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
+from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
+from memory_kb.store.events import (
+    EVENT_TYPES,
+    STREAMS,
+    Event,
+    EventFilter,
+    NoEvent,
+    load_object,
+    parse_event,
+    to_mapping,
+)
 from memory_kb.text import pluralize, printable, shorten
 
 if TYPE_CHECKING:
@@ -109,7 +118,7 @@ def _working_folder() -> str | None:
 @verb("append", session_verb)
 @click.argument("session", metavar="[ID]", required=False)
 @click.argument("text", nargs=-1)
-@option("--type kind", "What it is [default: message, or by --tool and --event].", choice=TYPES)
+@option("--type kind", "What it is [default: message, or by --tool and --event].", choice=EVENT_TYPES)
 @option("--role", "Who says it: user, assistant, system.")
 @option("--event", "The name of an event that is no message.")
 @option("--tool", "The tool that is called, or answers.")
@@ -255,7 +264,7 @@ def _say_what_is_left(written: SessionWritten) -> None:
 
 
 _TYPES = option(
-    "--type types", f"{', '.join(TYPES)}, or the name of an event; again for more.", many=True, metavar="TYPE"
+    "--type types", f"{', '.join(EVENT_TYPES)}, or the name of an event; again for more.", many=True, metavar="TYPE"
 )
 
 
@@ -348,7 +357,7 @@ def _print_session_hit(hit: SessionHit) -> None:
 
 @verb("import", session_verb)
 @click.argument("sources", metavar="PATH...", nargs=-1, required=True)
-@option("--format", f"{', '.join(FORMATS)} [default: detected].", metavar="FORMAT")
+@option("--format", f"{', '.join(TRANSCRIPT_FORMATS)} [default: detected].", metavar="FORMAT")
 @option("--session", "Where the events go [default: as the transcript says].", metavar="ID")
 @option("--job", "The job they belong to.")
 @option("--task", "The task they belong to.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 #: Longer entries are for an editor.
-MAX_CHARACTERS = 200_000
+MAX_FORM_CHARACTERS = 200_000
 
 
 class Source(NamedTuple):
@@ -117,8 +117,8 @@ def explain_uneditable(text: str) -> str | None:
         >>> explain_uneditable("a\r\nb\r\n"), explain_uneditable("a\r\nb\n")
         (None, 'it has line ends that a form cannot keep')
     """
-    if len(text) > MAX_CHARACTERS:
-        return f"it is longer than {MAX_CHARACTERS:,} characters"
+    if len(text) > MAX_FORM_CHARACTERS:
+        return f"it is longer than {MAX_FORM_CHARACTERS:,} characters"
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return "it holds bytes that are no text"
     is_even = text.count("\r") == text.count("\r\n") and text.count("\r") in (0, text.count("\n"))

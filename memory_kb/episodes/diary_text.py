@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport
 
 #: The headings of an episode's body, in their order .
-SECTIONS = (
+EPISODE_SECTIONS = (
     "Goal",
     "Action log",
     "Errors",
@@ -125,7 +125,7 @@ def read_error(item: str) -> ErrorLine:
 def read_diary(memory: Memory) -> DiaryEntry:
     """Return an episode as a diary entry, whether a program or a person wrote it."""
     lead, sections = cut_sections(memory.text)
-    lists = {name: items_of(sections.get(name, "")) for name in SECTIONS}
+    lists = {name: items_of(sections.get(name, "")) for name in EPISODE_SECTIONS}
     errors = tuple(read_error(item) for item in lists["Errors"])
     outcome = memory.word("outcome")
     stated = (lists["Accomplishments"], lists["Decisions"], lists["Key learnings"])
@@ -270,7 +270,7 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     lists = (goal, lines, errors, results, *diary, summary)
     return "\n\n".join(
         f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items)
-        for name, items in zip(SECTIONS, lists, strict=True)
+        for name, items in zip(EPISODE_SECTIONS, lists, strict=True)
         if items
     )
 

@@ -42,7 +42,7 @@ from memory_kb.providers.models import Models
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace, TraceSession
 from memory_kb.store.changes import Change, Plan
-from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
+from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles, find_id
 from memory_kb.store.writer import Writer
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 from memory_kb.vault import Vault
@@ -132,8 +132,8 @@ class Episodes:
         """Write an episode about a single event; the same event on the same day is the same episode."""
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
-        if outcome is not None and outcome not in OUTCOMES:
-            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        if outcome is not None and outcome not in SESSION_OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(SESSION_OUTCOMES)}")
         text = " ".join(event.split())
         named = "\n".join((text.casefold(), outcome or "", place.job or "", place.task or "", place.scope))
         entry_id = f"ep-{self._vault.today().isoformat()}-{hash_of(printable(named).encode())[:8]}"

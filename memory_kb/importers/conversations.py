@@ -34,11 +34,11 @@ def kind_of(record: object) -> str | None:
     return "chatgpt-export" if isinstance(record.get("mapping"), dict) else None
 
 
-def read(record: Mapping[str, Any]) -> ExportedChat | None:
+def read_export(record: Mapping[str, Any]) -> ExportedChat | None:
     """Return a conversation of either export; None where it holds nothing that is said.
 
     Example:
-        >>> talk = read({"uuid": "7a", "name": "Zod", "chat_messages": [{"uuid": "m", "sender": "human", "text": "Always use zod."}]})
+        >>> talk = read_export({"uuid": "7a", "name": "Zod", "chat_messages": [{"uuid": "m", "sender": "human", "text": "Always use zod."}]})
         >>> talk.session, [(event.role, event.content, event.origin) for event in talk.events]
         ('claude-7a', [('user', 'Always use zod.', 'm')])
     """

@@ -18,7 +18,7 @@ from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_
 from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
-FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
+NOTE_FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
 
 
 class TextFile(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
-from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
+from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.capture import read_statements, read_user_messages
 from memory_kb.learning.ingest import Learning
@@ -124,8 +124,8 @@ class Imports:
         """
         file = Path(source).expanduser()
         place = self._vault.place_for(scope, job, task)
-        if format not in ("auto", *FORMATS):
-            raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
+        if format not in ("auto", *NOTE_FORMATS):
+            raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(NOTE_FORMATS)}")
         self._refuse_own(file)
         kind = detect(file) if format == "auto" else format
         if as_sessions and kind not in _CHATS:
@@ -214,7 +214,7 @@ def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[Export
     for one in iterate(read_json(source)):
         if one.wrong or conversations.kind_of(one.value) != kind:
             skipped.add("element", one.wrong or f"it is no conversation of a {kind}", name, one.number)
-        elif talk := conversations.read(one.value):
+        elif talk := conversations.read_export(one.value):
             yield talk
         else:
             skipped.add("conversation", "nothing is said in it", name, one.number)

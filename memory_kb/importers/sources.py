@@ -11,7 +11,7 @@ from pathlib import Path
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import conversations
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
-from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
+from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.regular_files import read_file
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
@@ -29,7 +29,9 @@ def detect(source: Path) -> str:
     """Return the format of an existing source, by its content."""
     found = _detect_folder(source) if source.is_dir() else _detect_file(source)
     if found is None:
-        raise UsageError(f"the format of {source} is unknown", f"name its format with --format: {', '.join(FORMATS)}")
+        raise UsageError(
+            f"the format of {source} is unknown", f"name its format with --format: {', '.join(NOTE_FORMATS)}"
+        )
     return found
 
 

@@ -104,7 +104,7 @@ def open_database(
     """
     if path == MEMORY:
         connection = connect_sqlite(path)
-        create(connection, tokenizer)
+        create_index_tables(connection, tokenizer)
         return connection, ()
     current = _open_current(path, wait, mark)
     if current:
@@ -157,7 +157,7 @@ def _remake(
                 notices.append(
                     f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt"
                 )
-            create(connection, tokenizer)
+            create_index_tables(connection, tokenizer)
             if not version:
                 fill(connection, path)
         if mark:
@@ -199,7 +199,7 @@ def is_frozen(connection: sqlite3.Connection) -> bool:
         return False
 
 
-def create(connection: sqlite3.Connection, tokenizer: str) -> None:
+def create_index_tables(connection: sqlite3.Connection, tokenizer: str) -> None:
     """Make the tables of the index anew, unless another process just did."""
     create_tables(connection, DROP + create_statements(tokenizer), _OURS, lambda: read_version(connection) == _OURS)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What a feedback adds after the decay is settled: one bug outweighs four successes.
 DELTAS = {"success": 0.05, "failure": -0.20, "mixed": 0.0}
-OUTCOMES = tuple(DELTAS)
+RULE_OUTCOMES = tuple(DELTAS)
 MATURITIES = ("nascent", "established", "proven")
 DEFAULT_CONFIDENCE = 0.5
 DEMOTION, REMOVAL = "demotion_candidate", "removal_candidate"

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 #: What is longer is no learning, but a document.
-MAX_TEXT = 1_000_000
+MAX_LEARNING = 1_000_000
 
 
 def check_text(text: str) -> None:
     """Refuse what is too long for a learning, or no text."""
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_LEARNING:
         raise UsageError(
-            f"the text is longer than {MAX_TEXT:,} characters",
+            f"the text is longer than {MAX_LEARNING:,} characters",
             "put it into the vault as a file, and learn what matters of it",
         )
     if "\0" in text:

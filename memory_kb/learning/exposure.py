@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.confidence import OUTCOMES
+from memory_kb.learning.confidence import RULE_OUTCOMES
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.outcomes import belongs_to
 from memory_kb.memory import Memory
@@ -122,7 +122,7 @@ def _make_showing(
     entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
 ) -> ShownTo:
     about = [one for one in outcomes if belongs_to(one, shown) and one.ts >= shown.ts]
-    first = min((one for one in about if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
+    first = min((one for one in about if one.outcome in RULE_OUTCOMES), key=lambda one: one.ts, default=None)
     credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
     return ShownTo(
         **{name: getattr(shown, name) for name in ("ts", "verb", "session", "agent", "task", "query", "injected")},

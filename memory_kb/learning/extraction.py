@@ -48,7 +48,7 @@ from memory_kb.vault import Vault
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0
 #: The documents that scopes hold the execution against, by what they read.
-DOCUMENTS: Mapping[str, str] = {
+TASK_DOCUMENTS: Mapping[str, str] = {
     "intent": "INTENT.md",
     "premortem": ".premortem.md",
     "assumptions": ".assumptions.jsonl",
@@ -104,7 +104,7 @@ def make_questions(
 
 
 def _show_session(scope: ExtractionScope, session: FinishedSession) -> ShownRecord:
-    talk, name = session.conversation, DOCUMENTS.get(scope.reads)
+    talk, name = session.conversation, TASK_DOCUMENTS.get(scope.reads)
     text = session.documents.get(scope.reads, "").strip()
     if name and not text:
         raise NothingToAsk(f"there is no {name}")
@@ -147,7 +147,7 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSessio
     scope, step = question.scope, question.step
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
-    events = [str(number) if number else DOCUMENTS[scope.reads] for number in one.numbers]
+    events = [str(number) if number else TASK_DOCUMENTS[scope.reads] for number in one.numbers]
     fields: dict[str, Value | None] = {
         "domain": scope.domain,
         "importance": scope.importance,

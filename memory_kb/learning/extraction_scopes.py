@@ -153,7 +153,7 @@ _ANYWHERE = _rollup(
     " They must help in any project: name no project, product, person or path.",
 )
 
-SCOPES: tuple[ExtractionScope, ...] = (
+EXTRACTION_SCOPES: tuple[ExtractionScope, ...] = (
     ExtractionScope("observations", "human", _HUMAN, "task", (_WHAT_THE_PERSON_WANTS,), "project"),
     ExtractionScope("escalation", "human", _HUMAN, "task", (_WHEN_TO_ASK,), "project"),
     ExtractionScope("intent-alignment", "intent", _OTHER, "task", (_WHAT_WAS_MEANT,)),
@@ -165,15 +165,15 @@ SCOPES: tuple[ExtractionScope, ...] = (
     ExtractionScope("project", "learnings", _OTHER, "task", _rollup(_PROJECT_NORMS), "project", sources="job"),
     ExtractionScope("global", "learnings", _OTHER, "team", _ANYWHERE, "global", sources="project"),
 )
-NAMES = tuple(scope.name for scope in SCOPES)
+SCOPE_NAMES = tuple(scope.name for scope in EXTRACTION_SCOPES)
 
 
 def choose_scopes(wanted: Sequence[str] | None) -> tuple[ExtractionScope, ...]:
     """Return the scopes of these names in the order in which they run; all without names."""
     for name in wanted or ():
-        if name not in NAMES:
-            raise UsageError(f"unknown extraction scope {name!r}", f"it may be {', '.join(NAMES)}")
-    return tuple(scope for scope in SCOPES if not wanted or scope.name in wanted)
+        if name not in SCOPE_NAMES:
+            raise UsageError(f"unknown extraction scope {name!r}", f"it may be {', '.join(SCOPE_NAMES)}")
+    return tuple(scope for scope in EXTRACTION_SCOPES if not wanted or scope.name in wanted)
 
 
 #: Fewer learnings than this have nothing in common.

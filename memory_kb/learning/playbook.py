@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.learning.confidence import OUTCOMES, REMOVAL, add_outcome, read_evidence
+from memory_kb.learning.confidence import REMOVAL, RULE_OUTCOMES, add_outcome, read_evidence
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPES
 from memory_kb.store.changes import Change, plan_fields
@@ -234,7 +234,7 @@ def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Cha
 
 def count_outcome(memory: Memory, outcome: str, today: date) -> "dict[str, Value]":
     """Return the fields of a rule, pitfall or skill after one more outcome; a skill has no decay."""
-    assert outcome in OUTCOMES
+    assert outcome in RULE_OUTCOMES
     if memory.kind == "skill":
         name = f"{outcome}_count"
         return {} if outcome == "mixed" else {name: memory.count(name) + 1}

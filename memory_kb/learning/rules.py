@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
-from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
+from memory_kb.learning.confidence import DEMOTION, MATURITIES, REMOVAL, RULE_OUTCOMES, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import (
@@ -249,7 +249,7 @@ class Rules:
 
 def parse_outcome(word: str) -> str:
     """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
-    known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
+    known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in RULE_OUTCOMES}
     if word.lower() not in known:
-        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(OUTCOMES)}")
+        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(RULE_OUTCOMES)}")
     return known[word.lower()]

@@ -39,7 +39,7 @@ class _Offer(NamedTuple):
     about: str | None = None
 
 
-def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> lsp.CompletionList:
+def complete_at(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> lsp.CompletionList:
     """Return the completions for a place, best first."""
     spot = find_spot(page.text, offset)
     makers: Mapping[str, Callable[[], Iterator[_Offer]]] = {

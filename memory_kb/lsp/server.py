@@ -27,7 +27,7 @@ from memory_kb.lsp.actions import (
     read_data,
     to_diagnostic,
 )
-from memory_kb.lsp.completion import complete
+from memory_kb.lsp.completion import complete_at
 from memory_kb.lsp.cursor import blocks, find_spot
 from memory_kb.lsp.open_notes import Page, Subject, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
@@ -222,7 +222,7 @@ async def _completion(ls: NoteServer, params: lsp.CompletionParams) -> lsp.Compl
     typed = params.context.trigger_character if params.context else None
     if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
         return None
-    return complete(*found, ls.notes.catalog, ls.notes.read, ls.notes.vault.today())
+    return complete_at(*found, ls.notes.catalog, ls.notes.read, ls.notes.vault.today())
 
 
 @server.feature(lsp.TEXT_DOCUMENT_HOVER)
@@ -363,7 +363,7 @@ async def _resolve(ls: NoteServer, action: lsp.CodeAction) -> lsp.CodeAction:
     return action
 
 
-def serve(vault: str | None, home: str | None) -> int:
+def serve_lsp(vault: str | None, home: str | None) -> int:
     """Serve one editor until it ends; return the exit code."""
     server.notes = Workspace(vault, home, _say)
     # What cannot be read is reported in a sentence, without a traceback.

@@ -25,7 +25,7 @@ _REFUSAL = re.compile(
 )
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
+def read_claude_code(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a transcript.
 
     Every record has an id of its own, so that the copies a resumed session begins with are known.

@@ -24,7 +24,7 @@ _CALLS = {
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output", "tool_search_output")
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
+def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a rollout, of the older form without envelopes too.
 
     Messages come as response items and again as event messages; the items are read. A fork begins

@@ -13,7 +13,7 @@ from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.sessions.maintenance import EndedSession, Part, PartResult, report_changes, run_step
-from memory_kb.store.session_log import OUTCOMES
+from memory_kb.store.session_log import SESSION_OUTCOMES
 from memory_kb.text import parse_date
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class SessionEnd:
     def _feedback(self) -> PartResult:
         """Credit what the session's agents were shown, by the stated outcome, else by what they said of entries."""
         outcome = (self.ended.end.args or {}).get("outcome") if self.ended.end else None
-        word = parse_outcome(outcome) if outcome in OUTCOMES else None
+        word = parse_outcome(outcome) if outcome in SESSION_OUTCOMES else None
         runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
             return PartResult("nobody said how it went", is_skipped=True)

@@ -17,8 +17,8 @@ _SNIFFED_LINES = 50
 _JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _READERS: Mapping[str, Reader] = {
-    "claude-code": claude_code.read,
-    "codex": codex.read,
+    "claude-code": claude_code.read_claude_code,
+    "codex": codex.read_codex,
     "gemini-cli": gemini_opencode.read_gemini,
     "opencode": gemini_opencode.read_opencode,
     "cursor": markdown_chats.read_cursor,

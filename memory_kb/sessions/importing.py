@@ -17,7 +17,7 @@ from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
 from memory_kb.sessions.formats import reader_of, sniff
-from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine
+from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
 from memory_kb.store.worktrees import find_siblings
@@ -158,8 +158,8 @@ class TranscriptImport:
 
     def add_file(self, source: Path, kind: str | None = None) -> tuple[SessionImported, ...]:
         """Import a transcript; return one result for each session that it holds."""
-        if kind is not None and kind not in FORMATS:
-            raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
+        if kind is not None and kind not in TRANSCRIPT_FORMATS:
+            raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(TRANSCRIPT_FORMATS)}")
         found = kind or sniff(_lines(source))
         why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
         if found:
@@ -168,7 +168,7 @@ class TranscriptImport:
                 return made
             problem = next((problem for one in made for problem in one.problems), None)
             why = f": line {problem.line}: {problem.message}" if problem and kind else ""
-        hint = f"name its format with --format: {', '.join(FORMATS)}"
+        hint = f"name its format with --format: {', '.join(TRANSCRIPT_FORMATS)}"
         raise UnreadableInput(f"{source} is no transcript that is known{why}", hint)
 
     def add_events(self, events: Iterable[LineResult], source: Path, kind: str) -> tuple[SessionImported, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from memory_kb.markdown.lists_and_fences import FenceState
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
-from memory_kb.store.events import MAX_TEXT, Event, normal_time
+from memory_kb.store.events import MAX_EVENT_TEXT, Event, normal_time
 from memory_kb.text import hash_of, slugify
 
 _ROLES = {
@@ -39,7 +39,7 @@ _STYLES = {
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _RULE_OR_NOTHING = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})?\s*")
-_LONGEST = 4 * MAX_TEXT
+_LONGEST = 4 * MAX_EVENT_TEXT
 
 
 class Turn(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.events import Event, EventFilter
 from memory_kb.store.session_log import (
-    OUTCOMES,
+    SESSION_OUTCOMES,
     SessionFiles,
     check_id,
     complete_end,
@@ -113,8 +113,8 @@ class Sessions:
         With `dry_run` nothing is written and no model is asked: every step says what it would
         do to the notes as they are now, without what the steps before it would have made.
         """
-        if outcome is not None and outcome not in OUTCOMES:
-            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        if outcome is not None and outcome not in SESSION_OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(SESSION_OUTCOMES)}")
         session = find_id(session, self.files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
         with nullcontext() if dry_run else self.files.ending(session, on_wait):
@@ -182,8 +182,8 @@ class Sessions:
         """Return the past sessions that fit a query, best first, each with its best event."""
         from memory_kb.reports import SessionSearch
 
-        if outcome is not None and outcome not in OUTCOMES:
-            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        if outcome is not None and outcome not in SESSION_OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(SESSION_OUTCOMES)}")
         types = (type,) if isinstance(type, str) else tuple(type)
         session = find_id(session, self.files.ids()) if session else None
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)

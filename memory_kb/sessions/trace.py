@@ -23,7 +23,7 @@ from memory_kb.sessions.tool_calls import (
     read_tool_call,
 )
 from memory_kb.store.events import Event, seconds_between
-from memory_kb.store.session_log import OUTCOMES, SessionFiles
+from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles
 from memory_kb.text import has_cjk, shorten
 
 #: Lines of an action log, at its beginning and at its end.
@@ -340,7 +340,7 @@ class _Tracer:
         elif event.event == "end":
             outcome, known = args.get("outcome"), self.facts
             self.facts = known._replace(
-                outcome=outcome if outcome in OUTCOMES else known.outcome,
+                outcome=outcome if outcome in SESSION_OUTCOMES else known.outcome,
                 summary=shorten(clean_for_model(event.content), 600) or known.summary,
             )
         elif event.event and event.event not in _OWN_EVENTS:

@@ -17,7 +17,7 @@ from memory_kb.store.events import Event, NoEvent, load_object, printable_line, 
 
 #: A line of a transcript may hold an image; longer ones are passed over.
 MAX_RECORD = 32_000_000
-FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
+TRANSCRIPT_FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
 
 
 class LineResult(NamedTuple):

@@ -25,7 +25,7 @@ from memory_kb.store.session_log import DEVICES
 from memory_kb.text import as_text, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
-ORDERS = ("thompson", "mean", "ucb")
+SKILL_ORDERS = ("thompson", "mean", "ucb")
 _DEVIATIONS = 1.96
 #: A skill competes if it fits a query at least this well beside the best.
 _FITTING = 0.5
@@ -181,8 +181,8 @@ def usable_skills(memories: Iterable[Memory]) -> list[Memory]:
 
 def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, ...]:
     """Return skills best first, with their scores; `thompson` draws one sample for each, in the order of their ids."""
-    if by not in ORDERS:
-        raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
+    if by not in SKILL_ORDERS:
+        raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(SKILL_ORDERS)}")
 
     def score(skill: Skill) -> float:
         return {"mean": skill.mean, "ucb": skill.ucb}.get(by) or rng.betavariate(skill.alpha, skill.beta)

@@ -92,14 +92,14 @@ def named_file(args: Mapping[str, Any]) -> str:
     return next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), "")
 
 
-TYPES = ("message", "tool_call", "tool_result", "event")
+EVENT_TYPES = ("message", "tool_call", "tool_result", "event")
 STREAMS = ("intent", "exec")
 #: The words for `Event.injected`: all of the content is memory-kb's own text, or a part of it.
 INJECTED = ("whole", "part")
 #: The events that frame a session; they may be written long before or after the work itself.
 FRAME = ("start", "resume", "end")
 #: The longest text kept of one event, in characters; of a longer one head and tail stay.
-MAX_TEXT = 200_000
+MAX_EVENT_TEXT = 200_000
 #: A line longer than this is no event of ours: JSON needs up to six bytes for a character.
 MAX_LINE = 4_000_000
 
@@ -228,8 +228,8 @@ def make_event(values: Mapping[str, Any]) -> Event:
     if known.get("injected") not in INJECTED:
         known.pop("injected", None)
     kind = values.get("type")
-    known["type"] = kind if kind in TYPES else _default_type(values)
-    if kind not in TYPES and kind is not None:
+    known["type"] = kind if kind in EVENT_TYPES else _default_type(values)
+    if kind not in EVENT_TYPES and kind is not None:
         known.setdefault("event", _word(kind))
     others = values.keys() - _OWN_SET
     return Event(**known, extra={name: value for name, value in values.items() if name in others} if others else {})
@@ -279,7 +279,7 @@ def format_event(event: Event) -> bytes:
     """
     line = _encode(event)
     if len(line) > MAX_LINE:
-        args = event.args and {"value": cut(json.dumps(event.args, ensure_ascii=False, default=str), MAX_TEXT)}
+        args = event.args and {"value": cut(json.dumps(event.args, ensure_ascii=False, default=str), MAX_EVENT_TEXT)}
         line = _encode(event._replace(extra={}, args=args))
     return line
 

@@ -18,8 +18,8 @@ from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
 from memory_kb.store.events import (
+    MAX_EVENT_TEXT,
     MAX_LINE,
-    MAX_TEXT,
     Event,
     NoEvent,
     cut,
@@ -242,7 +242,7 @@ def outcome_of(end: Event) -> str | None:
     return outcome if isinstance(outcome, str) else None
 
 
-OUTCOMES = ("success", "failure", "mixed", "partial")
+SESSION_OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
@@ -337,15 +337,15 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     labels: dict[str, Any] = {name: text for name in _LABELS if (text := getattr(draft, name))}
     together = "\n".join(labels.values())
     # Nearly never: so all of them are looked at at once.
-    if len(together) > MAX_TEXT or redact(together).text != together:
+    if len(together) > MAX_EVENT_TEXT or redact(together).text != together:
         labels = {name: _clean_text(text, found) for name, text in labels.items()}
     event = draft._replace(
         **{"job": begun.job, "task": begun.task, "agent": begun.agent} | labels,
         ts=draft.ts or format_time(now),
         content=content,
         error=error,
-        args=None if draft.args is None else _clean_values(draft.args, found, MAX_TEXT // 10),
-        extra=_clean_values(draft.extra, found, MAX_TEXT) if draft.extra else {},
+        args=None if draft.args is None else _clean_values(draft.args, found, MAX_EVENT_TEXT // 10),
+        extra=_clean_values(draft.extra, found, MAX_EVENT_TEXT) if draft.extra else {},
         injected=draft.injected or _judge(draft, content),
     )
     return Prepared(event, tuple(sorted(found)))
@@ -377,7 +377,7 @@ def _judge(draft: Event, content: str | None) -> str | None:
     return classify_own_text(content) if content else None
 
 
-def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_TEXT) -> str:
+def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_EVENT_TEXT) -> str:
     """Return a text without private parts and credentials, cut; the name of its field may reveal one."""
     text = cut_private(text)
     if len(text) > limit + _EDGE:
@@ -403,9 +403,9 @@ def _clean_long(text: str, found: set[str], limit: int) -> str:
 def _clean_values(values: Mapping[str, Any], found: set[str], limit: int) -> dict[str, Any]:
     """Return fields that were cleaned; where they are long together, none of their texts is longer than the limit."""
     sizes = [len(text) for text in strings_of(values)]
-    if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
+    if sum(sizes) > 4 * MAX_EVENT_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
-    limit = MAX_TEXT if sum(sizes) <= MAX_TEXT else limit
+    limit = MAX_EVENT_TEXT if sum(sizes) <= MAX_EVENT_TEXT else limit
     return {_clean_name(name, found): _clean_value(name, value, found, limit) for name, value in values.items()}
 
 

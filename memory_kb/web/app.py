@@ -20,7 +20,7 @@ from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web import entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
-from memory_kb.web.render import TYPES
+from memory_kb.web.render import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def send_attachment(request: PageRequest) -> Response:
     file = check_attachment(vault, path) if path else None
     if file is None:
         return request.site.explain(request.http, UnknownEntry(name))
-    kind = TYPES[file.suffix.lower()]
+    kind = ATTACHMENT_TYPES[file.suffix.lower()]
     return FileResponse(
         file, media_type=kind, headers={"content-security-policy": _PICTURE_POLICY} if "image" in kind else {}
     )
@@ -54,7 +54,7 @@ def check_attachment(vault: Vault, path: str) -> Path | None:
             return None
     except (OSError, ValueError):
         return None
-    return real if real.suffix.lower() in TYPES else None
+    return real if real.suffix.lower() in ATTACHMENT_TYPES else None
 
 
 def send_generation(request: PageRequest) -> Response:
@@ -151,7 +151,7 @@ STYLE_HASHES = (
 )
 
 
-def serve(
+def serve_page(
     address: Address,
     place: ListenAddress,
     token: str | None = None,

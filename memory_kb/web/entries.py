@@ -24,7 +24,7 @@ from memory_kb.text import read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, note_from_form, split_frontmatter
 from memory_kb.web.render import (
-    MAX_CHARACTERS,
+    MAX_RENDERED,
     Embedded,
     LinkBase,
     find_contents,
@@ -72,7 +72,7 @@ def show_entry(request: PageRequest) -> Response:
     text = without_title(source.body.lstrip("\r\n"), view.title)
     first = view.line + source.text[: len(source.text) - len(text)].count("\n")
     place = _place_of(request, view.path, text)._replace(passage=_read_passage(request.param("lines"), first))
-    is_plain = len(source.body) > MAX_CHARACTERS
+    is_plain = len(source.body) > MAX_RENDERED
     contents = find_contents(text)
     return request.page(
         "entry.html", choices=request.choices(), source=source, view=view, entry=source.entry,
@@ -176,7 +176,7 @@ def _draw_new(request: PageRequest, problem: str, folder: str | None) -> Respons
 
 def preview(request: PageRequest) -> Response:
     """What is being written, as it will read."""
-    _, body = split_frontmatter(request.param("text", MAX_CHARACTERS).replace("\r\n", "\n"))
+    _, body = split_frontmatter(request.param("text", MAX_RENDERED).replace("\r\n", "\n"))
     place = _place_of(request, _read_path(request), body)
     return request.page("preview.html", body=Markup(render_note(body, place)))  # noqa: S704 - the renderer escapes
 

@@ -36,7 +36,7 @@ _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^
 _HIGHLIGHT = re.compile(r"==(?=[^\s=])((?:(?!==)[^\n])*[^\s=])==(?!=)")
 _OWN_PART = re.compile(r"\[\[#([^\[\]|\n]+?)(?:\\?\|([^\[\]\n]*))?\]\]")
 #: The only files that are sent, by how their names end.
-TYPES = {
+ATTACHMENT_TYPES = {
     ".avif": "image/avif",
     ".bmp": "image/bmp",
     ".gif": "image/gif",
@@ -56,7 +56,7 @@ TYPES = {
     ".webm": "video/webm",
 }
 #: Longer texts are shown as they are written.
-MAX_CHARACTERS = 400_000
+MAX_RENDERED = 400_000
 
 
 #: What is read of a note to show it inside of another one: its path and the text below its frontmatter.
@@ -406,7 +406,7 @@ def _colour_code(code: str, language: str, _attributes: str) -> str:
 def _media(name: str) -> str:
     """Return what a file is by its name: `image`, `audio`, `video`, `application`, or nothing that is sent."""
     _, dot, ending = name.rpartition(".")
-    return TYPES.get(f"{dot}{ending.lower()}", "").partition("/")[0]
+    return ATTACHMENT_TYPES.get(f"{dot}{ending.lower()}", "").partition("/")[0]
 
 
 def _attributes(address: str, path: str) -> dict[str, str | int | float]:

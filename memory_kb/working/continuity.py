@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 CONTINUITY = "CONTINUITY.md"
 #: The names of the two sections, with the headings that they have.
-SECTIONS = {"relevant": "## Relevant Memories (Auto-Retrieved)", "avoid": "## Mistakes to Avoid (From Learnings)"}
+CONTINUITY_SECTIONS = {
+    "relevant": "## Relevant Memories (Auto-Retrieved)",
+    "avoid": "## Mistakes to Avoid (From Learnings)",
+}
 #: How long another process that writes is waited for, before CONTINUITY.md is left as it is.
 _PATIENCE = 0.2
 #: A summary is at most as long.
@@ -67,13 +70,13 @@ def plan_continuity(
         CannotSplice: the marks in the file are damaged; nothing is to be written.
     """
     text = note.text if note else ""
-    if not (relevant or avoid or any(find(path, text, name) for name in SECTIONS)):
+    if not (relevant or avoid or any(find(path, text, name) for name in CONTINUITY_SECTIONS)):
         return None
     lines = {
         "relevant": [name_line(one) for one in relevant],
         "avoid": [f"- {safe_line(_said_of(one))}" for one in avoid],
     }
-    for name, heading in SECTIONS.items():
+    for name, heading in CONTINUITY_SECTIONS.items():
         text = put(path, text, name, "\n".join([heading, *([""] if lines[name] else []), *lines[name]]))
     reason = "What fits the work at hand."
     if note is None:
@@ -84,7 +87,7 @@ def plan_continuity(
 def find_damage(path: str, text: str) -> str | None:
     """Return the fault in the marks of the two sections of a text; None if they are whole, or there are none."""
     try:
-        for name in SECTIONS:
+        for name in CONTINUITY_SECTIONS:
             find(path, text, name)
     except CannotSplice as exc:
         return exc.what
