@@ -70,6 +70,7 @@ def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolutio
             ("no such file", "bash: ./gradlew: No such file"),
         ),
         ("Error: (none)\nExit Code: 3", ("exit code 3", "")),
+        ("(eval):1: command not found: adb", ("command not found", "adb")),
     ],
 )
 def test_an_error_is_said_without_the_frame_of_the_tool(output: str, fault: tuple[str, str]) -> None:

@@ -206,6 +206,7 @@ _SHAPES = tuple(
         ("", r"(?:\berror |^error\[)(?P<type>TS\d{3,5}|E\d{4})\]?: (?P<message>.+)$"),
         ("", rf"^[ \t]*(?:Uncaught |Caused by: )?{_TYPE}(?: \[\w+\])?: (?P<message>.+)$"),
         ("command not found", r"^.*?(?P<message>[\w./-]+: (?:command )?not found)\s*$"),
+        ("command not found", r"\bcommand not found: (?P<message>\S+)\s*$"),
         ("permission denied", r"^(?P<message>.*\b(?:[Pp]ermission denied|EACCES|access denied)\b.*)$"),
         ("no such file", r"^(?P<message>.*\b(?:No such file or directory|ENOENT|File does not exist)\b.*)$"),
         ("connection refused", r"^(?P<message>.*\b(?:[Cc]onnection refused|ECONNREFUSED)\b.*)$"),
