@@ -324,6 +324,12 @@ def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
 
 
+def test_a_moment_with_am_or_pm_has_the_month_first(kb: KnowledgeBase, tmp_path: Path) -> None:
+    text = SPECSTORY.partition("# 2026")[0] + "## Buttons (2/13/2025, 1:02:03 PM)\n\n_**User**_\n\nAdd one.\n"
+    _, _, events = import_text(kb, tmp_path / "a.md", text)
+    assert events[1].ts == "2025-02-13T13:02:03.000Z"
+
+
 def test_rules_between_paragraphs_cost_no_time(kb: KnowledgeBase, tmp_path: Path) -> None:
     began, rules = time.process_time(), "\n\n\n---\n\n" * 11
     _, _, events = import_text(kb, tmp_path / "a.md", f"## User\n\nLook.{rules}Done.{rules}## Assistant\n\nYes.\n")

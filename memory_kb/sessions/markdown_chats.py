@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import chain, groupby
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ _STYLES = {
     "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_AMERICAN = re.compile(r"\d{1,2}/\d{1,2}/\d{4}, \d{1,2}:\d\d:\d\d [AP]M")
 _RULE_OR_NOTHING = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})?\s*")
 _LONGEST = 4 * MAX_EVENT_TEXT
 
@@ -90,6 +92,12 @@ def _name_session(text: str, key: bytes) -> str:
 
 
 def _time_in(text: str) -> str:
+    if american := _AMERICAN.search(text):
+        try:
+            moment = datetime.strptime(american[0], "%m/%d/%Y, %I:%M:%S %p").replace(tzinfo=UTC)
+            return normal_time(moment.isoformat())
+        except ValueError:
+            return ""
     found = _MOMENT.search(text)
     return normal_time(found[0]) if found else ""
 
