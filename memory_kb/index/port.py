@@ -191,8 +191,8 @@ class Index(ABC):
         """Return the BM25 of an expression in those of the chunks that it matches."""
 
     @abstractmethod
-    def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
-        """Return those of the chunks that an expression matches."""
+    def matching(self, expressions: Iterable[str], keys: Sequence[int]) -> dict[str, frozenset[int]]:
+        """Return those of the chunks that each expression matches."""
 
     @abstractmethod
     def frequency(self, expression: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
@@ -113,7 +113,10 @@ class PostgresIndex(Index):
         unsaid = {phrase for phrase, is_said in zip(new, found, strict=True) if not is_said}
         return words._replace(some=tuple(phrase for phrase in words.some if phrase not in unsaid))
 
-    def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
+    def matching(self, expressions: Iterable[str], keys: Sequence[int]) -> dict[str, frozenset[int]]:
+        return {one: self._matching(one, keys) for one in expressions}
+
+    def _matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         query = PostingsQuery(keys)
         return frozenset(key for (key,) in self._rows(query.matches(self._parse(expression)), query.values))
 

@@ -65,6 +65,8 @@ class SqliteIndex(Index):
         super().__init__(tokenizer)
         self.path = path
         self._connection, self.notices = open_database(path, tokenizer, wait, mark, _take_over_vectors)
+        #: The number of chunks, and the generation of which it is.
+        self._counted = (-1, 0)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 
@@ -249,22 +251,28 @@ class SqliteIndex(Index):
         )
         return dict(rows.fetchall())
 
-    def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
+    def matching(self, expressions: Iterable[str], keys: Sequence[int]) -> dict[str, frozenset[int]]:
+        found: dict[str, set[int]] = {expression: set() for expression in expressions}
         # A term may be in far more rows than there are keys. To join them is faster than IN: SQLite leaves most rows
-        # out by a filter of bits, without looking them up.
-        wanted = "(SELECT DISTINCT value AS key FROM json_each(?))"
-        matching = (
-            f"SELECT chunks_fts.rowid FROM chunks_fts CROSS JOIN {wanted} "
-            "WHERE chunks_fts MATCH ? AND key = +chunks_fts.rowid"
+        # out by a filter of bits, without looking them up, and makes the filter once for all expressions.
+        rows = self._connection.execute(
+            "SELECT asked.value, f.rowid FROM json_each(?) asked CROSS JOIN chunks_fts f "
+            "CROSS JOIN (SELECT DISTINCT value AS key FROM json_each(?)) wanted "
+            "WHERE f.chunks_fts MATCH asked.value AND wanted.key = +f.rowid",
+            (as_array(found), as_array(keys)),
         )
-        return frozenset(self._column(matching, (as_array(keys), expression)))
+        for expression, key in rows:
+            found[expression].add(key)
+        return {expression: frozenset(matching) for expression, matching in found.items()}
 
     def frequency(self, expression: str) -> int:
         return int(*self._column("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)))
 
     def count_chunks(self) -> int:
-        # The narrowest table with a row for each.
-        return int(*self._column("SELECT count(*) FROM chunks_fts_docsize"))
+        if (generation := self.generation) != self._counted[0]:
+            # The narrowest table with a row for each.
+            self._counted = generation, int(*self._column("SELECT count(*) FROM chunks_fts_docsize"))
+        return self._counted[1]
 
     def keys_saying(self, expression: str, most: int) -> frozenset[int] | None:
         """Return the keys of the chunks that a full-text expression matches; None for more than `most`."""

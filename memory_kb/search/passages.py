@@ -222,7 +222,8 @@ def score_entries(
     """
     entries = _find_entries(index.neighbours(chunks), chunks)
     unread = [key for entry in entries for key in entry if key not in chunks]
-    others = {stem: index.matching(term, unread) for stem, term in finder.terms.items()} if unread else {}
+    matching = index.matching(finder.terms.values(), unread) if unread else {}
+    others = {stem: matching[term] for stem, term in finder.terms.items()} if unread else {}
     sizes = {entry: sum(len(chunks[key].content) if key in chunks else _UNREAD for key in entry) for entry in entries}
     # Beside others as long no entry is long: the files of a log, say.
     usual = max(_USUAL_ENTRY, min(sizes.values(), default=0))

@@ -85,11 +85,15 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     own = {candidate.key: -candidate.rank for candidate in candidates}
     if unranked := [key for key in keys if not own[key]]:
         own |= {key: -rank for key, rank in index.ranks(query.expression, WEIGHTS, unranked).items()}
-    for key, rank in index.ranks(" OR ".join(query.pairs), WEIGHTS, keys).items() if query.pairs else ():
+    pairs = index.ranks(" OR ".join(query.pairs), WEIGHTS, keys) if query.pairs else {}
+    for key, rank in pairs.items():
         own[key] -= PAIR_SHARE * rank
     bonus = _compare_headings(query, candidates)
-    for key in index.matching(query.whole, keys) if query.whole and keys else ():
-        bonus[key] += WHOLE_BONUS
+    if whole := query.whole:
+        # A section that says the whole query says the pairs in it, too.
+        may_say = list(pairs) if any(pair.strip('"') in whole for pair in query.pairs) else keys
+        for key in index.matching([whole], may_say)[whole] if may_say else ():
+            bonus[key] += WHOLE_BONUS
     for candidate in candidates:
         if candidate.headings.partition(" > ")[0].lower() == _ASSISTANT:
             bonus[candidate.key] -= ASSISTANT_LOSS * (1.0 + bonus[candidate.key])
@@ -102,19 +106,19 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     stop = stop_words(sorted(asked))
     asked = asked - stop or asked
 
-    def may_share(line: str) -> bool:
-        # Only words of scripts without spaces may be cut out of a line that does not hold them as they are.
-        folded = line.casefold()
-        return any(word in folded for word in asked) or has_cjk(line)
-
     def likeness(lines: Sequence[str]) -> float:
-        # Most lines say no word of the query, which is seen sooner than they are cut into words.
-        said = [word_tokens(line) for line in lines if may_share(line)]
+        said = map(word_tokens, lines)
         return max(
             [jaccard(asked, words - stop or words) for words in said if not asked.isdisjoint(words)], default=0.0
         )
 
     def bonus(one: Candidate) -> float:
+        above = f"{one.title}\n{one.names}\n{one.headings}"
+        folded = above.casefold()
+        # Most say no word of the query, which is seen sooner than they are cut into words. Only words of scripts
+        # without spaces may be cut out of a text that does not hold them as they are.
+        if not (any(word in folded for word in asked) or has_cjk(above)):
+            return 0.0
         return HEADING_BONUS * (likeness(f"{one.title}\n{one.names}".split("\n")) + likeness(one.headings.split(" > ")))
 
     return {one.key: bonus(one) for one in candidates}

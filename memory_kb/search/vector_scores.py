@@ -70,12 +70,11 @@ def find_near_chunks(
 
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
     """Return the keys of chunks that have the query's phrases and none of its excluded words."""
+    matching = index.matching((*query.phrases, *query.excluded), keys)
     for phrase in query.phrases:
-        has_phrase = index.matching(phrase, keys)
-        keys = [key for key in keys if key in has_phrase]
-    if query.excluded:
-        unwanted = index.matching(" OR ".join(query.excluded), keys)
-        keys = [key for key in keys if key not in unwanted]
+        keys = [key for key in keys if key in matching[phrase]]
+    for word in query.excluded:
+        keys = [key for key in keys if key not in matching[word]]
     return keys
 
 

@@ -110,13 +110,14 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
             "outside-pool",
             near or f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them",
         )
+    matching = index.matching((*query.phrases, *query.excluded, *query.terms), keys)
     for phrase in query.phrases:
-        if not index.matching(phrase, keys):
+        if not matching[phrase]:
             return Absence("phrase", f"it does not say {phrase}")
     for word in query.excluded:
-        if index.matching(word, keys):
+        if matching[word]:
             return Absence("excluded", f"it says {word}, which the query excludes")
-    if not any(index.matching(term, keys) for term in query.terms):
+    if not any(matching[term] for term in query.terms):
         words = ", ".join(term.strip('" *') for term in query.terms[:_NAMED])
         return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
     place = next((number for number, item in enumerate(trace.sections, 1) if item.candidate.key in keys), None)
@@ -134,7 +135,8 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
 def _describe_words(case: Case, query: TextQuery) -> str:
     """Name the words of the query that the entry has, and those that it lacks, the rarest first."""
     by_rarity = sorted(query.terms, key=case.index.frequency)
-    there = [term for term in by_rarity if case.index.matching(term, case.keys)]
+    matching = case.index.matching(by_rarity, case.keys)
+    there = [term for term in by_rarity if matching[term]]
     lacking = [term.strip('" *') for term in by_rarity if term not in there]
     shared = f"it shares {', '.join(there)}" if there else "it has no word of the query"
     return f"{shared} and lacks {', '.join(lacking[:_NAMED])}" if there and lacking else shared
