@@ -135,7 +135,9 @@ DROP TABLE IF EXISTS meta;
 #: The columns that the full-text index is built from, in the order of its bm25 weights.
 TEXT_COLUMNS = ("title", "headings", "content", "tags", "applies_to", "dated", "terms")
 
-#: Puts in the chunks whose rows follow it.
+#: Put in the files, and the chunks, whose rows follow.
+PUT_FILES = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES"
+ROW_OF_FILE = "(?, ?, ?, ?, ?, ?)"
 INSERT_CHUNKS = f"INSERT INTO chunks (rowid, {', '.join(Chunk._fields)}) VALUES"
 ROW_OF_CHUNK = f"(?{', ?' * len(Chunk._fields)})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -16,42 +17,48 @@ from memory_kb.index.schema import (
     INDEX_ROWS,
     INSERT_CHUNKS,
     MADE_HERE,
+    PUT_FILES,
     ROW_OF_CHUNK,
+    ROW_OF_FILE,
     UNINDEX_FILE,
     create_statements,
 )
 from memory_kb.model import Chunk, FileStat
 
 if TYPE_CHECKING:
-    import threading
+    from concurrent.futures import Future, ThreadPoolExecutor
 
+_Row = tuple[object, ...]
 #: Characters of text gathered before they are written.
 _BATCH_CHARS = 2_000_000
 #: Rows that one statement puts in.
 _ROWS = 500
-_PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
+#: Batches that may wait for the one that is being written.
+_MOST_WAITING = 2
+_MOST_VALUES = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
 _PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 
 class SqliteWriter:
     """A writer that gathers rows and writes them in batches.
 
-    All of it happens inside one transaction. A large batch is written in a thread, by a few long SQL
-    statements that do not hold Python back, so that the next batch is read and parsed meanwhile.
+    All of it happens inside one transaction, unless parts of it are committed. A large batch is written, and a part
+    committed, in a thread, by a few long SQL statements that do not hold Python back, so that the next batch is read
+    and parsed meanwhile.
     """
 
     def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
         self._connection = connection
         self._tokenizer = tokenizer
         self._rebuild = rebuild
-        self._rows: list[tuple[object, ...]] = []
-        self._files: list[tuple[object, ...]] = []
+        self._rows: list[_Row] = []
+        self._files: list[_Row] = []
         self._chars = 0
         self._changes = 0
         self._last = 0
-        self._running: threading.Thread | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._running: deque[Future[None]] = deque()
         self._is_abandoned = False
-        self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -74,6 +81,8 @@ class SqliteWriter:
                 self._flush()
                 self._join()
                 self._commit()
+                if self._thread:
+                    self._thread.shutdown()
                 return
             except BaseException:
                 self._abandon()
@@ -103,6 +112,7 @@ class SqliteWriter:
 
     def touch(self, file: FileStat) -> None:
         """Store the new time and size of a file whose content is unchanged."""
+        self._join()
         self._connection.execute(
             "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?",
             (file.mtime_ns, file.size, file.inode, file.path),
@@ -114,15 +124,20 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
         self._changes += 1
 
-    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
-        """Record when the disk was read, and whether files are still missing from a first index."""
-        self._connection.executemany(
-            _PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns)))
-        )
-        if is_partial:
-            self.put_meta("is_partial", "1")
-        elif self._meta("is_partial"):
+    def commit_part(self, window: SyncWindow) -> None:
+        """Commit what was put so far as a part of a first index, and begin another transaction."""
+        self._flush(window)
+
+    def finish(self, window: SyncWindow) -> None:
+        """Record when the disk was read, and that no file is missing any more."""
+        self._join()
+        self._record_window(window)
+        if self._meta("is_partial"):
             self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
+
+    def _record_window(self, window: SyncWindow) -> None:
+        self.put_meta("synced_from", str(window.start_ns))
+        self.put_meta("synced_to", str(window.end_ns))
 
     def put_meta(self, key: str, value: str) -> None:
         """Record a fact about the index."""
@@ -148,43 +163,45 @@ class SqliteWriter:
         self._connection.execute(UNINDEX_FILE, (path,))
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
-    def _flush(self) -> None:
-        """Write the gathered rows, then index them. A large batch is written in the background."""
-        self._join()
-        self._connection.executemany(_PUT_FILE, self._files)
-        rows, is_large = self._rows, self._chars > _BATCH_CHARS
-        self._rows, self._files, self._chars = [], [], 0
-        if is_large:
-            import threading
+    def _flush(self, part: SyncWindow | None = None) -> None:
+        """Write the gathered rows, then index them; a large batch, and a `part` to commit, in the background."""
+        batch, is_large = (self._files, self._rows, part), self._chars > _BATCH_CHARS
+        self._files, self._rows, self._chars = [], [], 0
+        if not (is_large or part):
+            self._join()
+            self._write(*batch)
+            return
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
 
-            self._running = threading.Thread(target=self._write_in_background, args=(rows,), daemon=True)
-            self._running.start()
-        elif rows:
-            self._write(rows)
+            self._thread = ThreadPoolExecutor(1, "memory-kb index")
+        self._running.append(self._thread.submit(self._write, *batch))
+        while len(self._running) > _MOST_WAITING:
+            self._running.popleft().result()
 
-    def _write_in_background(self, rows: Sequence[tuple[object, ...]]) -> None:
+    def _write(self, files: Sequence[_Row], rows: Sequence[_Row], part: SyncWindow | None) -> None:
         try:
-            self._write(rows)
-        except Exception as exc:  # noqa: BLE001 - raised again by _join, in the caller's thread
-            self._failure = exc
-
-    def _write(self, rows: Sequence[tuple[object, ...]]) -> None:
-        for statement, values in _statements(rows, self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)):
-            if self._is_abandoned:
-                return
-            self._connection.execute(statement, values)
+            for statement, values in _statements(files, rows, self._connection.getlimit(_MOST_VALUES)):
+                if self._is_abandoned:
+                    return
+                self._connection.execute(statement, values)
+            if part:
+                self._record_window(part)
+                self.put_meta("is_partial", "1")
+                self._commit()
+                self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._is_abandoned = True  # what was gathered after it is not to be committed without it
+            raise
 
     def _join(self) -> None:
-        if self._running:
-            self._running.join()
-            self._running = None
-        if self._failure:
-            failure, self._failure = self._failure, None
-            raise failure
+        while self._running:
+            self._running.popleft().result()
 
     def _commit(self) -> None:
         if self._changes:
-            self.put_meta("generation", str(self._generation + 1))
+            self._generation += 1
+            self.put_meta("generation", str(self._generation))
             self.put_meta("last_rowid", str(self._max_rowid()))
             self.put_meta("rowids_used", str(self._last))
             self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
@@ -194,17 +211,19 @@ class SqliteWriter:
         # A batch in work ends with its statement, which takes a tenth of a second: after the rollback, another one would
         # be outside of the transaction, and stay. To interrupt it would also interrupt the rollback.
         self._is_abandoned = True
-        if self._running and self._running.is_alive():
-            self._running.join()
+        if self._thread:
+            self._thread.shutdown(cancel_futures=True)
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
 
-def _statements(rows: Sequence[tuple[object, ...]], most_values: int) -> Iterator[tuple[str, tuple[object, ...]]]:
+def _statements(files: Sequence[_Row], rows: Sequence[_Row], most_values: int) -> Iterator[tuple[str, _Row]]:
     """Yield what writes some rows and indexes them, with its values."""
     # Python is held back between two statements, so many rows are put in by each.
-    most = min(_ROWS, most_values // len(rows[0]))
-    for start in range(0, len(rows), most):
-        part = rows[start : start + most]
-        yield f"{INSERT_CHUNKS} {', '.join([ROW_OF_CHUNK] * len(part))}", tuple(itertools.chain.from_iterable(part))
-    yield INDEX_ROWS, (rows[0][0], rows[-1][0])
+    for put, row, table in ((PUT_FILES, ROW_OF_FILE, files), (INSERT_CHUNKS, ROW_OF_CHUNK, rows)):
+        most = min(_ROWS, most_values // len(table[0])) if table else _ROWS
+        for start in range(0, len(table), most):
+            part = table[start : start + most]
+            yield f"{put} {', '.join([row] * len(part))}", tuple(itertools.chain.from_iterable(part))
+    if rows:
+        yield INDEX_ROWS, (rows[0][0], rows[-1][0])

@@ -221,23 +221,25 @@ class SyncRun:
         folder = identify_vault(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
-        self._total, left, number = len(found), iter(enumerate(found)), -1
-        is_partial, seconds = True, _BATCH_SECONDS
-        while is_partial:
-            with self._writing(folder) as writer:
-                number = max(number, self._apply_until(writer, left, time.monotonic() + seconds))
-                is_partial = number + 1 < self._total
-                writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
-            seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
+        self._total, left, seconds = len(found), iter(enumerate(found)), _BATCH_SECONDS
+        with self._writing(folder) as writer:
+            while self._apply_until(writer, left, time.monotonic() + seconds) + 1 < self._total:
+                self._check_folder(folder)
+                writer.commit_part(SyncWindow(start_ns, time.time_ns()))
+                seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
+            writer.finish(SyncWindow(start_ns, time.time_ns()))
 
     @contextlib.contextmanager
     def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
         """Write in one transaction; it is rolled back if another folder has replaced the vault's at its end."""
         with self._index.write(rebuild=rebuild) as writer:
             yield writer
-            if identify_vault(self._vault) != folder:
-                sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
-                raise VaultNotFound(sentence, "run the command again")
+            self._check_folder(folder)
+
+    def _check_folder(self, folder: tuple[int, int]) -> None:
+        if identify_vault(self._vault) != folder:
+            sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
+            raise VaultNotFound(sentence, "run the command again")
 
     def _apply_until(self, writer: "SqliteWriter", found: Iterator[tuple[int, Difference]], end: float) -> int:
         """Write numbered differences until the time `end`; return the number of the last one, -1 if there was none."""
