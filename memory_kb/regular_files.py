@@ -29,10 +29,10 @@ def open_regular(path: Path | str, flags: int, mode: int = 0o600) -> int:
         descriptor = os.open(path, flags & ~os.O_TRUNC | _ALWAYS, mode)
     except OSError as exc:
         if exc.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK):
-            raise _not_plain(path) from exc
+            raise _not_regular(path) from exc
         raise
     try:
-        _check_plain(descriptor, path)
+        _check_regular(descriptor, path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:
@@ -41,10 +41,10 @@ def open_regular(path: Path | str, flags: int, mode: int = 0o600) -> int:
     return descriptor
 
 
-def _check_plain(descriptor: int, path: Path | str) -> None:
+def _check_regular(descriptor: int, path: Path | str) -> None:
     is_link = not hasattr(os, "O_NOFOLLOW") and os.path.islink(path)
     if is_link or not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise _not_plain(path)
+        raise _not_regular(path)
 
 
 def open_for_reading(path: Path | str) -> IO[bytes]:
@@ -103,9 +103,9 @@ def make_folder(path: Path) -> Path:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
     if path.is_symlink():
-        raise _not_plain(path)
+        raise _not_regular(path)
     return path
 
 
-def _not_plain(path: Path | str) -> OSError:
+def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.ELOOP, "it is a link, a pipe or a device, not a plain file", str(path))

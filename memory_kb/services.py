@@ -7,6 +7,7 @@ that needs another one only at times is given a function that returns it (`get_w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -191,7 +192,7 @@ class Services:
     def evaluation(self) -> Evaluation:
         from memory_kb.git.ci import Evaluation
 
-        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
+        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._evaluate_past)
 
     @cached_property
     def browsing(self) -> Browsing:
@@ -477,6 +478,11 @@ class Services:
 
         refuse = self.git.refuse_vectors if self.index.may_embed else None
         return type(self)(vault, index=VaultIndex(vault, choose=refuse))
+
+    @contextmanager
+    def _evaluate_past(self, vault: Vault) -> Iterator[Evaluation]:
+        with self._open_past(vault) as past:
+            yield past.evaluation
 
 
 class IdleMaintenance:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import signal
@@ -261,11 +260,10 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
             signal.signal(number, functools.partial(end.begin, code))
     if until_stdin_ends:
         threading.Thread(target=_wait_for_stdin, args=(end,), name="memory-kb stdin", daemon=True).start()
-    with contextlib.ExitStack() as first_words:
-        progress = first_words.enter_context(ProgressLine())
+    with ProgressLine() as progress:
 
         def say_more(sentence: str) -> None:
-            first_words.close()
+            progress.clear()
             say(sentence)
 
         options.kb.watch(

@@ -294,8 +294,13 @@ class ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Clear the line on a terminal, so that something else can be printed."""
         if self._is_shown and self._is_terminal:
             echo("\r\x1b[K", nl=False, err=True)
+        self._is_shown = False
 
 
 def describe_progress(done: int, total: int, unit: str, rate: float) -> str:

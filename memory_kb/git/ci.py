@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
@@ -76,8 +77,8 @@ class Evaluation:
     _contexts: Contexts
     _git: Git
     _searching: Searching
-    #: Returns a knowledge base of a past vault, with an `evaluation` of its own.
-    _open_past: Callable[[Vault], Any]
+    #: Opens a past vault, and returns its evaluation.
+    _open_past: Callable[[Vault], AbstractContextManager[Evaluation]]
 
     def eval(self) -> EvalReport:
         """Ask the saved queries of `queries.yaml` and measure what is found, beside grep.
@@ -149,8 +150,7 @@ class Evaluation:
         past, later = (
             open_past(repository, revision, self._vault, self._vault.clock, no_home) for _, revision in sides
         )
-        with self._open_past(past) as before, self._open_past(later) as after:
-            old, new = before.evaluation, after.evaluation
+        with self._open_past(past) as old, self._open_past(later) as new:
             queries = [replace(one, max_tokens=one.max_tokens or max_tokens) for one in new.saved_queries().queries]
             known = {one.question for one in old.saved_queries().queries}
             base = old.observe(*sides[0], [one for one in queries if one.question in known], queries, changed)

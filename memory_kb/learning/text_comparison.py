@@ -160,7 +160,7 @@ _SUBJECT_WORDS = 3
 _SECTION = lazy_regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
 
 
-class _Claim(NamedTuple):
+class _Assertion(NamedTuple):
     """What one sentence says: its words, whether they are negated, and what it puts first and second."""
 
     words: frozenset[str]
@@ -183,10 +183,10 @@ def find_opposition(one: str, other: str) -> str | None:
     # In long texts a few words such as "it is off" may be about anything.
     least = 1 if min(len(mine), len(yours)) <= _FEW_SENTENCES else 3
     # What both say is no difference between them, whatever else they say.
-    same = set(map(_read_claim, mine)) & set(map(_read_claim, yours))
-    mine, yours = (tuple(one for one in each if _read_claim(one) not in same) for each in (mine, yours))
+    same = set(map(_read_assertion, mine)) & set(map(_read_assertion, yours))
+    mine, yours = (tuple(one for one in each if _read_assertion(one) not in same) for each in (mine, yours))
     for sentence, contrary in itertools.product(mine, yours):
-        signal = _compare(_read_claim(sentence), _read_claim(contrary), least) or _compare_values(
+        signal = _compare(_read_assertion(sentence), _read_assertion(contrary), least) or _compare_values(
             sentence, contrary, least
         )
         if signal:
@@ -212,10 +212,10 @@ def _tokens(sentence: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=8_192)
-def _read_claim(sentence: str) -> _Claim:
+def _read_assertion(sentence: str) -> _Assertion:
     found = _tokens(_REASON.sub("", sentence))
     is_negated = sum(word in _NEGATIONS or stem(word) in _BASES for word in found) % 2 == 1
-    return _Claim(_content(found), is_negated, _read_order(found))
+    return _Assertion(_content(found), is_negated, _read_order(found))
 
 
 def _content(words: list[str]) -> frozenset[str]:
@@ -234,7 +234,7 @@ def _read_order(words: list[str]) -> tuple[frozenset[str], frozenset[str]] | Non
     return (second, first) if words[place] in _AFTER else (first, second)
 
 
-def _compare(one: _Claim, other: _Claim, least: int) -> str | None:
+def _compare(one: _Assertion, other: _Assertion, least: int) -> str | None:
     if one.order and other.order:
         (first, second), (others_first, others_second) = one.order, other.order
         is_swapped = bool(first - others_first) and bool(second - others_second)
