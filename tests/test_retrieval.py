@@ -107,6 +107,19 @@ def test_what_is_about_the_same_as_the_best_hit_is_above_what_says_as_much(vault
     assert "x similarity to the best" in hits[1].explanation[1]
 
 
+def test_what_shares_nothing_with_the_others_is_not_similar_to_them(vault: Vault, open_kb: Open) -> None:
+    files = {
+        "a.md": "An ox, stone glacier whisk.\n",
+        "b.md": "An ox, quokka saffron tariff anchor.\n",
+        "c.md": "An ox, clock wombat ledger numbat steam.\n",
+    }
+    others = {f"o{number}.md": f"Order {number} was sent out today.\n" for number in range(9)}
+    folder = {f"memory/learnings/{name}": text for name, text in (files | others).items()}
+    hits = open_kb(vault(folder | {"memory/config.yaml": ""})).search("ox", explain=True).hits
+    assert [hit.path[-4:] for hit in hits] == ["a.md", "b.md", "c.md"]
+    assert not [hit for hit in hits if "similarity" in hit.explanation[1]]
+
+
 def test_similarity_does_not_depend_on_what_was_indexed_first(vault: Vault, open_kb: Open, tmp_path: Path) -> None:
     texts = [
         "red roof tiles",

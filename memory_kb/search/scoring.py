@@ -173,7 +173,8 @@ def compare_with_best(
         own = relevance[key] if key in best else 0.0  # no text is compared with itself
         # In the order of the text: that of a set, and so the last digit of a sum, is another in every process.
         shared = sum([weight * centre[word] for word, weight in vector.items() if word in centre]) / length[key] - own
-        similarity[key] = max(0.0, shared) / (total - own) if total > own else 0.0
+        # What is left of a text that shares no word with the others is the error of a sum, which would be the most.
+        similarity[key] = max(0.0, round(shared, 9)) / (total - own) if total > own else 0.0
     most = max(similarity.values(), default=0.0) or 1.0
     return {key: value / most for key, value in similarity.items()}
 
