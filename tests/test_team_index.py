@@ -283,6 +283,17 @@ def test_a_server_that_is_gone_leaves_the_vault_here(tmp_path: Path, open_team: 
     assert "x:y" not in str(result.degraded)
 
 
+def test_a_network_that_is_gone_is_noticed_as_soon_as_a_server_that_is(tmp_path: Path, open_team: OpenTeam) -> None:
+    from memory_kb.index.postgres_schema import CONNECT_SECONDS, connect_postgres
+
+    url = open_team(own_folder(tmp_path, "one", NOTES), "one").vault.settings.index.url
+    assert url
+    with connect_postgres(url) as connection:
+        asked = connection.info.get_parameters()
+    assert asked["tcp_user_timeout"] == str(1000 * CONNECT_SECONDS)
+    assert asked["keepalives_idle"] == str(CONNECT_SECONDS)
+
+
 @pytest.fixture
 def clones(tmp_path: Path) -> Iterator[list[Path]]:
     """Three clones of one repository, each a commit behind the one before."""

@@ -171,7 +171,14 @@ def connect_postgres(url: str) -> Connection:
 
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="memory-kb", prepare_threshold=None
+            url,
+            autocommit=True,
+            application_name="memory-kb",
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            # A network that is gone is otherwise noticed after a quarter of an hour.
+            tcp_user_timeout=1000 * CONNECT_SECONDS,
+            keepalives_idle=CONNECT_SECONDS,
         )
     except psycopg.ProgrammingError as exc:
         raise InvalidSettings("index.url is no address of a PostgreSQL database", "postgresql://host/database") from exc
