@@ -151,8 +151,9 @@ def test_the_goal_is_the_first_message_that_says_what_it_is_about(said: list[str
     assert trace.goal.endswith(goal)
 
 
-def test_what_a_person_tells_the_program_is_no_work_of_the_agent() -> None:
-    events = [Event(type="event", event="command", role="system", content="/exit")]
+@pytest.mark.parametrize("name", ["command", "local_command", "informational"])
+def test_what_the_program_around_the_agent_says_is_no_work(name: str) -> None:
+    events = [Event(type="event", event=name, role="system", content="<command-name>/clear</command-name>")]
     assert trace_session("s", events)[0].is_empty
 
 

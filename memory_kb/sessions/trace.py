@@ -343,13 +343,12 @@ class _Tracer:
                 outcome=outcome if outcome in SESSION_OUTCOMES else known.outcome,
                 summary=shorten(clean_for_model(event.content), 600) or known.summary,
             )
-        elif event.event and event.event not in _OWN_EVENTS:
+        elif event.event and event.event not in _OWN_EVENTS and event.role != "system":
             shown = shorten(f"{event.event} {clean_for_model(event.content)}", _SAID)
             said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
-            if event.event != "command":  # what a person tells the program around the agent
-                self._count_action()
+            self._count_action()
             if fault:
                 self.failures.record(Call("run", event.event, (), shown), fault)
 
