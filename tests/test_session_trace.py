@@ -141,6 +141,7 @@ def test_interleaved_tasks_stay_apart() -> None:
             "Let pupils leave a group.",
         ),
         (["I got these failures\n\n⎯⎯⎯⎯ Failed Tests 1 ⎯⎯⎯⎯\nfalse is not true"], "I got these failures"),
+        (["User provided an image (image/png)\n\nmake it blue"], "make it blue"),
         (["fix the values [\n  {\n  },\n]"], "fix the values ["),
         (["修一下", "运行测试,然后把登录改好"], "运行测试,然后把登录改好"),
     ],

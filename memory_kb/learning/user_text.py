@@ -62,7 +62,10 @@ _NOTICES = (
 )
 _CALLED = lazy_regex(r"Called the \w+ tool with the following input:")
 
-_PLACEHOLDER = lazy_regex(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]", re.IGNORECASE)
+_PLACEHOLDER = lazy_regex(
+    r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]|User provided an image \([\w/+-]+\)",
+    re.IGNORECASE,
+)
 _FENCE = lazy_regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
 _TAG = lazy_regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 _QUOTE_LINE = lazy_regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
