@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.editing.examination import Examination
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
-    from memory_kb.git.ci import Evaluation
+    from memory_kb.git.evaluation import Evaluation
     from memory_kb.git.service import Git
     from memory_kb.importers.service import Imports
     from memory_kb.index.indexing import Indexing
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from memory_kb.store.undo import Undo
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
-    from memory_kb.web_queries import Browsing
+    from memory_kb.web_queries import WebQueries
     from memory_kb.working.continuity import Continuity
     from memory_kb.working.handoffs import Handoffs
     from memory_kb.working.ledgers import Ledgers
@@ -190,15 +190,15 @@ class Services:
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        from memory_kb.git.ci import Evaluation
+        from memory_kb.git.evaluation import Evaluation
 
         return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._evaluate_past)
 
     @cached_property
-    def browsing(self) -> Browsing:
-        from memory_kb.web_queries import Browsing
+    def web_queries(self) -> WebQueries:
+        from memory_kb.web_queries import WebQueries
 
-        return Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
+        return WebQueries(self.vault, self.index, self.git, self.listing, self.undo_verbs)
 
     # Write and edit entries.
 

@@ -166,7 +166,7 @@ class LastLook(NamedTuple):
         return self.look is not None and self.look.generation == self.generation
 
 
-class Browsing:
+class WebQueries:
     """What the web page asks of a vault."""
 
     def __init__(self, vault: Vault, index: VaultIndex, git: Git, listing: Listing, undo: Undo) -> None:

@@ -27,8 +27,8 @@ from memory_kb.cli.output import (
 from memory_kb.errors import UnreadableInput
 
 if TYPE_CHECKING:
-    from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport, ContextChange
+    from memory_kb.git.evaluation import EvalReport
     from memory_kb.git.metrics import QuestionResult
 
 
