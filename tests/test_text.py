@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.text import (
-    cjk_terms,
     count_tokens,
-    cut_cjk,
+    cut_word,
+    extra_terms,
     has_cjk,
     jaccard,
     run_terms,
@@ -43,7 +43,7 @@ MIXED = st.text(st.sampled_from("aB1 _-#+日本語ひらカタ한국ﬀéß\u030
 )
 def test_scripts_that_need_cutting(text: str, found: bool) -> None:
     assert has_cjk(text) is found
-    assert bool(cjk_terms(text)) is found
+    assert bool(extra_terms(text)) is found
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_tokens(text: str, words: set[str]) -> None:
 
 @given(MIXED)
 def test_the_pieces_of_a_word_are_the_word(word: str) -> None:
-    pieces = list(cut_cjk(word))
+    pieces = list(cut_word(word))
     assert "".join(piece for piece, _ in pieces) == word
     assert all(piece and has_cjk(piece) is is_cjk for piece, is_cjk in pieces)
     assert all(a[1] != b[1] for a, b in pairwise(pieces))

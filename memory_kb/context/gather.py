@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -26,7 +25,7 @@ from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk
+from memory_kb.text import MARKED_NAME, needs_cutting
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
-_TOKEN = re.compile(r"[^\W_]+")
 
 
 def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
@@ -50,14 +48,14 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
         ('部署',)
     """
     text = task.casefold()
-    tokens = _TOKEN.findall(text)
+    tokens = MARKED_NAME.findall(text)
     stop = stop_words(tokens)
     said = {strip_endings(token) for token in tokens if token not in stop}
     tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    words_of = {tag: set(map(strip_endings, _TOKEN.findall(tag))) for tag in tags}
+    words_of = {tag: set(map(strip_endings, MARKED_NAME.findall(tag))) for tag in tags}
 
     def is_said(word: str) -> bool:
-        return word in said or (has_cjk(word) and word in text)
+        return word in said or (needs_cutting(word) and word in text)
 
     return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory_kb.context.relevance import ENDINGS, strip_endings
 from memory_kb.search.query import parse_query
 from memory_kb.stop_words import stop_words
-from memory_kb.text import MARKED_WORD, has_cjk
+from memory_kb.text import MARKED_WORD, needs_cutting
 
 
 class Stretch(NamedTuple):
@@ -40,13 +40,13 @@ def read_query_words(query: str) -> re.Pattern[str] | None:
     stop = stop_words(tokens)
     tokens = [token for token in tokens if token not in stop] or tokens
     forms = list(map(_any_ending, tokens))
-    if tokens and query[-1:].isalnum() and len(tokens[-1]) > 1 and not has_cjk(tokens[-1]):
+    if tokens and query[-1:].isalnum() and len(tokens[-1]) > 1 and not needs_cutting(tokens[-1]):
         forms.insert(0, rf"\b{re.escape(tokens[-1])}\w*")
     return re.compile("|".join(forms), re.IGNORECASE) if forms else None
 
 
 def _any_ending(token: str) -> str:
-    if has_cjk(token):
+    if needs_cutting(token):
         return re.escape(token)
     stem = strip_endings(token) if token.isascii() else token
     return rf"\b{re.escape(stem)}(?:{ENDINGS}){{0,2}}\b"

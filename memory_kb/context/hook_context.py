@@ -7,11 +7,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
-from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Filters
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
-from memory_kb.text import has_cjk
+from memory_kb.text import MARKED_NAME, has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _LEAST_SAID = 4
 _LETTERS = 4
 #: What a section this near in meaning says counts twice; so many are looked at.
 _NEAR, _MOST_NEAR = 0.6, 60
-_WORD = lazy_regex(r"[^\W_]+")
 
 
 def find_task(prompt: str) -> str:
@@ -57,7 +55,7 @@ def find_task(prompt: str) -> str:
 def _says_enough(text: str) -> bool:
     """Return whether a text has words of its own enough to be about something; of other languages less is known."""
     words = content_words(text)
-    if is_surely_english(_WORD.findall(text.casefold())):
+    if is_surely_english(MARKED_NAME.findall(text.casefold())):
         return len(words) >= _LEAST_SAID
     return sum(_count_words(word) for word in words if not is_stop_word(word)) > _LEAST_SAID
 
@@ -81,7 +79,9 @@ def content_words(text: str) -> list[str]:
         >>> content_words("Push it to the quokka 2")
         ['push', 'quokka']
     """
-    words = [word for word in dict.fromkeys(_WORD.findall(text.casefold())) if len(word) > 1 and not word.isdigit()]
+    words = [
+        word for word in dict.fromkeys(MARKED_NAME.findall(text.casefold())) if len(word) > 1 and not word.isdigit()
+    ]
     common = stop_words(words)
     return [word for word in words if word not in common]
 

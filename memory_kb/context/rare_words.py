@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, bare_word, contains_stem, may_be_given, rarity
+from memory_kb.context.relevance import Topic, bare_word, find_said, may_be_given, rarity
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
-from memory_kb.text import has_cjk
+from memory_kb.text import has_cjk, needs_cutting
 
 if TYPE_CHECKING:
     from memory_kb.index.port import StoredChunk
@@ -91,14 +91,14 @@ def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[st
 
     A word that none says is looked for in its other forms.
     """
-    beginnings = query.beginnings()
+    forms = query.other_forms()
     found: dict[str, frozenset[int] | None] = {}
-    for term in query.terms[:_WORDS]:
+    for term in query.whole_words[:_WORDS]:
         keys, said = index.keys_saying(term, most), term
-        if keys == frozenset() and term in beginnings:
-            others = index.keys_saying(beginnings[term], most)
-            keys, said = (others, beginnings[term]) if others else (keys, said)
-        found[bare_word(said)] = keys
+        if keys == frozenset() and term in forms:
+            others = index.keys_saying(forms[term], most)
+            keys, said = (others, forms[term]) if others else (keys, said)
+        found[bare_word(term if needs_cutting(term) else said)] = keys
     return found
 
 
@@ -176,8 +176,8 @@ class Recall:
             return text
         from memory_kb.markdown.sections import cut_passages
 
-        worth = self._topic_of(section.key).worth
+        topic = self._topic_of(section.key)
         return max(
             (text[one.start : one.end] for one in cut_passages(text)),
-            key=lambda piece: sum(worth[word] for word in worth if contains_stem(piece.casefold(), word)),
+            key=lambda piece: sum(topic.worth[word] for word in find_said(topic, piece)),
         )

@@ -11,12 +11,14 @@ from memory_kb.globs import fits_any
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import Hit
-from memory_kb.text import has_cjk
+from memory_kb.text import has_cjk, needs_cutting, without_marks
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
+#: Letters of a part of a word that is cut into such.
+_PART = 3
 _WORD, _INSIDE = lazy_regex(r"\w+"), lazy_regex(r"\w")
 #: The usual endings of English words, as an expression.
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
@@ -60,7 +62,9 @@ def bare_word(term: str) -> str:
         ('deploy', 'häus*')
     """
     word = term.strip('" *').casefold()
-    return f"{word}*" if term.endswith("*") and not has_cjk(word) else strip_endings(word)
+    if needs_cutting(word):
+        return without_marks(word)
+    return f"{word}*" if term.endswith("*") else strip_endings(word)
 
 
 def strip_endings(word: str) -> str:
@@ -78,8 +82,14 @@ def strip_endings(word: str) -> str:
 
 def weigh_shared(topic: Topic, memory: Memory) -> float:
     """Return what the words of a task that an entry says, too, are worth."""
-    text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return sum(worth for word, worth in topic.worth.items() if contains_stem(text, word))
+    return sum(topic.worth[word] for word in find_said(topic, f"{memory.title} {' '.join(memory.tags)} {memory.text}"))
+
+
+def find_said(topic: Topic, text: str) -> list[str]:
+    """Return the words of a task that a text says, too."""
+    folded = text.casefold()
+    bare = folded if folded.isascii() else without_marks(folded)
+    return [word for word in topic.worth if contains_stem(bare if needs_cutting(word) else folded, word)]
 
 
 def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
@@ -96,7 +106,7 @@ def contains_stem(text: str, word: str) -> bool:
         >>> contains_stem("all deployments", "deploy"), contains_stem("redeploy", "deploy"), contains_stem("die häuser", "häus*")
         (True, False, True)
     """
-    if has_cjk(word):  # scripts without spaces have no ends of words
+    if has_cjk(word) or (len(word) >= _PART and needs_cutting(word)):  # parts of words
         return word in text
     is_beginning, stem = word.endswith("*"), word.rstrip("*")
     start = text.find(stem) if stem else -1

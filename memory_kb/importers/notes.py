@@ -15,7 +15,7 @@ from memory_kb.markdown.lists_and_fences import scan_lines
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
-from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
+from memory_kb.text import MARKS, as_text, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
 NOTE_FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
@@ -185,7 +185,7 @@ _RELATION = re.compile(
 )
 _EMPTY_SECTION = re.compile(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", re.MULTILINE | re.IGNORECASE)
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
-_TAG = re.compile(r"(?<!\S)#(?!\d+\b(?![/-]))([\w/-]+)")
+_TAG = re.compile(rf"(?<!\S)#(?!\d+\b(?![/-]))([\w{MARKS}/-]+)")
 #: What agents call a pitfall and a rule in their notes.
 _CATEGORIES = {"gotcha": "pitfall", "convention": "rule"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import EventFilter
-from memory_kb.text import MARKED_WORD, cut_cjk, has_cjk, query_terms, shorten
+from memory_kb.text import MARKED_WORD, cut_word, has_cjk, query_terms, shorten
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
 _OPERATORS = frozenset({"AND", "OR", "NOT", "NEAR"})
@@ -153,7 +153,7 @@ def expressions(query: str) -> Iterator[str]:
 
 def _terms(piece: str) -> Iterator[str]:
     """Yield a piece of a query as it is if it is a phrase or a word, else the words in it."""
-    words = re.findall(r"\w+", piece)
+    words = MARKED_WORD.findall(piece)
     if has_cjk(piece):
         yield _cjk_phrase(piece)
     elif len(words) == 1 or piece.startswith('"'):
@@ -167,7 +167,7 @@ def _cjk_phrase(text: str) -> str:
     """Return an expression for words in a script without spaces."""
     phrases = []
     for word in MARKED_WORD.findall(text):
-        for piece, is_cjk in cut_cjk(word):
+        for piece, is_cjk in cut_word(word):
             if not is_cjk:
                 phrases.append(f'"{piece}"')
             else:

@@ -17,10 +17,10 @@ from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private_text import mask_private
 from memory_kb.text import (
     UTF_16_MARKS,
-    cjk_terms,
     decode_text,
+    extra_terms,
     format_size,
-    has_cjk,
+    needs_cutting,
     pluralize,
     printable,
     read_words,
@@ -64,7 +64,7 @@ _MOST_INNER = 3
 # The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
 # files the slow one, the quicker without the bytes of ASCII.
 _ASCII = bytes(range(128))
-_MAYBE_CJK = re.compile(rb"\xe0[\xb8-\xbb]|[\xe1\xe3-\xed\xef-\xf4]")
+_MAYBE_CJK = re.compile(rb"[\xd6-\xe1\xe3-\xed\xef-\xf4]")
 
 
 class RawNote(NamedTuple):
@@ -176,7 +176,7 @@ def read_note(raw: RawNote, place: Location, default_status: str) -> ReadNote:
 def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:
     chunks: list[Chunk] = []
     line, counted_to = 1, 0
-    has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
+    has_terms = (may_be_cjk and (needs_cutting(text) or needs_cutting(path))) or bool(symbol_terms(text))
     text = _mask(text, entries)
     for entry in entries:
         own = _entry_columns(text, entry, path, is_only=len(entries) == 1, has_terms=has_terms)
@@ -259,4 +259,4 @@ def search_terms(text: str) -> str | None:
 
     They are the bigrams of its CJK runs and its names spelled out.
     """
-    return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
+    return " ".join(filter(None, (extra_terms(text) if needs_cutting(text) else "", symbol_terms(text)))) or None

@@ -6,8 +6,8 @@ from memory_kb.model import Chunk
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
 #: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
-#: comments.
-SCHEMA_VERSION = 12
+#: comments; 13, parts of words in more scripts.
+SCHEMA_VERSION = 13
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
 MADE_HERE = "made_here"
 
@@ -66,8 +66,8 @@ CREATE TABLE chunks (
     applies_to          TEXT NOT NULL,    -- one glob per line
     dated               TEXT,             -- the entry's day as 2026-03-01
     names               TEXT NOT NULL,    -- the entry's other names, its aliases and its file's, one per line
-    title_terms         TEXT,             -- CJK bigrams of the title and the names
-    terms               TEXT,             -- bigrams and spelled-out names of the rest
+    title_terms         TEXT,             -- parts of the words of the title and the names
+    terms               TEXT,             -- parts of words and spelled-out names of the rest
     metadata            TEXT,             -- the frontmatter as JSON, or NULL
     text_tags           TEXT NOT NULL,    -- the #tags of the entry's text, for filters alone
     fault               INTEGER,          -- the line from which its frontmatter cannot be read, or NULL

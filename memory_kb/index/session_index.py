@@ -29,7 +29,7 @@ from memory_kb.reports import SessionHit
 from memory_kb.seal import Seal
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
-from memory_kb.text import cjk_terms, has_cjk, printable
+from memory_kb.text import extra_terms, has_cjk, printable
 from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
@@ -356,7 +356,7 @@ def _row(event: Event, session: str, offset: int) -> Row:
     if event.injected == "part":
         text = strip(text)
     text = printable(text).replace("\0", " ")
-    terms = cjk_terms(text) if has_cjk(text) else None
+    terms = extra_terms(text) if has_cjk(text) else None
     kind = (event.ts, event.job, event.task, event.agent, event.type, event.event, event.role, event.tool)
     outcome = printable(outcome_of(event) or "") or None if event.event == "end" else None
     return (session, offset, event.seq, *kind, event.ok, outcome, event.injected == "whole", text, terms)

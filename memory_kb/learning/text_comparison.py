@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import encode, hash_of, jaccard, word_tokens
+from memory_kb.text import MARKED_WORD, encode, hash_of, jaccard, word_tokens
 
 
 def _words(text: str) -> frozenset[str]:
@@ -73,7 +73,6 @@ _SIGN = lazy_regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
 _NAME = lazy_regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
 _FENCE = lazy_regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _DATED_HEADING = lazy_regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
-_WORD = lazy_regex(r"\w+")
 _DIGIT = lazy_regex(r"\d")
 _SHORT_NOT = lazy_regex(r"n['\u2019]t\b")
 
@@ -115,7 +114,7 @@ def turning_words(text: str) -> frozenset[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in order; "n't" is "not"."""
-    return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
+    return MARKED_WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
 
 
 def fingerprint(text: str) -> str:

@@ -10,7 +10,7 @@ from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.session_log import SessionFiles
-from memory_kb.text import has_cjk, word_tokens
+from memory_kb.text import has_cjk, needs_cutting, word_tokens
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
 _LONG, _USED = 4, 1 / 3
@@ -62,7 +62,7 @@ def _long_words(text: str) -> frozenset[str]:
         >>> sorted(_long_words("Run user_name twice")), sorted(_long_words("部署 user_name"))
         (['name', 'twice', 'user'], ['name', 'user', '部署'])
     """
-    if not has_cjk(text):
+    if not needs_cutting(text):
         return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
     return frozenset(
         term for term in word_tokens(text.replace("_", " ")) if len(term) >= (2 if has_cjk(term) else _LONG)

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from memory_kb.markdown.links import without_code
 from memory_kb.model import Span
+from memory_kb.text import MARKS
 
 _RULE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 _KEY_LINE = re.compile(r"[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)", re.MULTILINE)
@@ -18,7 +19,7 @@ _ITEM = re.compile(r"[ \t]*(?:-[ \t]+)*")
 _LINK = re.compile(r"\[\[([^\[\]\n]*)\Z")
 _CALLOUT = re.compile(r"[ \t]*>[> \t]*\[!([a-zA-Z-]*)\Z")
 _MARKDOWN_LINK = re.compile(r"\]\((<?)([^()<>\n]*)\Z")
-_TAG = re.compile(r"(?:(?<=[\s(])|^)#([\w/-]*)\Z", re.MULTILINE)
+_TAG = re.compile(rf"(?:(?<=[\s(])|^)#([\w{MARKS}/-]*)\Z", re.MULTILINE)
 #: The fields that hold lists, also where their words are written with commas between them alone.
 _LISTS = ("tags", "applies_to", "aliases", "sources", "flags")
 

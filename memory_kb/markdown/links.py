@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
+from memory_kb.text import MARKS
 
 #: The target in the first group, none for the note itself, then heading or block, then what is shown.
 WIKILINK = lazy_regex(r"\[\[([^\[\]|#\n\\]*)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")
@@ -275,7 +276,7 @@ def without_code(text: str) -> str:
 
 
 #: A tag begins a line, or is behind a blank, an opening bracket or a mark of emphasis.
-_TAG = lazy_regex(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
+_TAG = lazy_regex(rf"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w{MARKS}/-]*+)(?![.+=@:\[{{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
 _ELSEWHERE = lazy_regex(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import Span
+from memory_kb.text import MARKED_WORD, MARKS
 
 _QUOTES = lazy_regex(r"(?: {0,3}>[ \t]?)*")
 _BLANKS = lazy_regex(r"[ \t]*")
@@ -218,7 +219,7 @@ def normal_heading(words: str) -> str:
         >>> normal_heading("Why **we** use: `uv`?") == normal_heading("why we use uv")
         True
     """
-    return " ".join(re.findall(r"\w+", words.casefold().replace("_", " "))) or words.strip()
+    return " ".join(MARKED_WORD.findall(words.casefold().replace("_", " "))) or words.strip()
 
 
 def heading_address(words: str) -> str:
@@ -228,7 +229,7 @@ def heading_address(words: str) -> str:
         >>> heading_address("Why `uv`, not pip?")
         'why-uv-not-pip'
     """
-    return re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+    return re.sub(rf"[^\w{MARKS}\- ]", "", words.lower()).replace(" ", "-")
 
 
 def heading_words_span(text: str, place: Span) -> Span:

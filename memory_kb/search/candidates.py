@@ -11,7 +11,7 @@ from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
 from memory_kb.search.query import MAX_TERMS, TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
-from memory_kb.text import has_cjk
+from memory_kb.text import needs_cutting
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
@@ -130,7 +130,7 @@ def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
 
     Who asks for data classes means dataclasses, too.
     """
-    joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not has_cjk(pair)}
+    joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not needs_cutting(pair)}
     counts = {term: index.frequency(term) for term in joined if term not in query.terms}
     often = (term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term]))
     return query._replace(terms=(*query.terms, *often))

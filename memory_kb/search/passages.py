@@ -1,6 +1,7 @@
 """Cut the best sections into passages, and value the words of passages and of whole entries."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import bisect
 import itertools
 import re
 import unicodedata
@@ -11,7 +12,7 @@ from memory_kb.index.port import Index, StoredChunk
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.search.query import TextQuery
-from memory_kb.text import has_cjk
+from memory_kb.text import is_glued, needs_cutting, without_marks
 
 #: How often a word counts that the title, or a heading, says for all passages under it.
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
@@ -21,6 +22,7 @@ _SATURATION, _LENGTH = 1.2, 0.75
 _USUAL, _USUAL_ENTRY, _UNREAD = 400, 2_000, 1_600
 
 _TOKEN = lazy_regex(r"[^\W_]+")
+_LETTERS = lazy_regex(r"[\w\s]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
 _SYMBOL = lazy_regex(r'"(\w+?)(plusplus|sharp)"')
 _ACCENTED = lazy_regex("[\u00b5\u00c0-\u024f\u1e00-\u1eff]")
@@ -72,14 +74,15 @@ class WordFinder:
         #: A term of the query by what is counted of it.
         self.terms: dict[str, str] = {}
         self._literals: dict[str, re.Pattern[str]] = {}
+        #: Parts of words by their letters, and whether each is but a whole word.
+        self._parts: dict[str, bool] = {}
         self._beginnings: list[str] = []
         for term in dict.fromkeys((*query.terms, *query.phrases)):
             weight, found = weights.get(term, 0.0), tokens[term]
             if not found:
                 continue
-            if has_cjk(term):
-                letters = found[0] + "".join(token[-1] for token in found[1:])
-                self._add_literal(r"[^\w\s]*".join(letters), term, weight)  # Thai's marks, say, are none
+            if needs_cutting(term):
+                self._add_run(term, found, weight)
             elif symbol := _SYMBOL.fullmatch(term):
                 self._add_literal(re.escape(symbol[1] + ("++" if symbol[2] == "plusplus" else "#")), term, weight)
             elif len(found) > 1:
@@ -91,7 +94,7 @@ class WordFinder:
                 if term.endswith("*"):
                     self._beginnings.append(stem)
         # The last letter of a stem may be another one in the text: cries, cry.
-        self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not has_cjk(stem)}
+        self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not needs_cutting(stem)}
 
     def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Said]:
         """Return the query's words in every one of some sections."""
@@ -109,7 +112,8 @@ class WordFinder:
         matches = self._begin_alike(texts)
         words = {word for found in matches for _, word in found}
         self._stems |= {word: self._recognise(stem) for word, stem in self._index.stems(words).items()}
-        return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
+        parts = self._find_parts(texts)
+        return [self._choose(text, found) + own for text, found, own in zip(texts, matches, parts, strict=True)]
 
     def _begin_alike(self, texts: Sequence[str]) -> list[list[tuple[int, str]]]:
         """Return the words of every text that begin like one of the query, each with its place.
@@ -141,6 +145,38 @@ class WordFinder:
         found = [_Word(place, stem) for place, word in matches if (stem := self._stems[word]) in self.weights]
         for literal, pattern in self._literals.items():
             found += [_Word(match.start(), literal) for match in pattern.finditer(text)]
+        return found
+
+    def _add_run(self, term: str, found: Sequence[str], weight: float) -> None:
+        """Look for a part of a word, or for words of a script without spaces: a phrase of overlapping parts."""
+        word = term.strip('" *')
+        is_word = is_glued(word) and " " not in word
+        letters = without_marks(word) if is_word else found[0] + "".join(token[-1] for token in found[1:])
+        if (is_word or len(found) == 1) and not term.endswith("*"):
+            self._parts[letters] = is_word and len(letters) < 3
+            self.weights[letters] = weight
+            self.terms[letters] = term
+        else:
+            self._add_literal(r"[^\w\s]*".join(letters), term, weight)  # Thai's marks, say, are none
+
+    def _find_parts(self, texts: Sequence[str]) -> list[list[_Word]]:
+        """Return the query's parts of words in every text; signs between letters, such as the marks of Thai, are none.
+
+        All texts are searched as one: there are many, and most are short.
+        """
+        found: list[list[_Word]] = [[] for _ in texts]
+        whole, starts = "\n".join(texts), list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+        letters, places = [], list[int]()
+        for run in _LETTERS.finditer(whole) if self._parts else ():
+            letters.append(run.group())
+            places.extend(range(run.start(), run.end()))
+        bare = "".join(letters)
+        for part, is_word in self._parts.items():
+            for place in _find_all(bare, part):
+                if is_word and (bare[place - 1 : place].isalnum() or bare[place + len(part) :][:1].isalnum()):
+                    continue
+                number = bisect.bisect_right(starts, places[place]) - 1
+                found[number].append(_Word(places[place] - starts[number], part))
         return found
 
     def _add_literal(self, expression: str, term: str, weight: float) -> None:

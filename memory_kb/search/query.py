@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.stop_words import is_english, stop_words
-from memory_kb.text import cut_cjk, has_cjk, query_terms, symbol_terms
+from memory_kb.text import cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, without_marks
 
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32
@@ -17,6 +17,8 @@ LONG = 300
 _LEAST_PREFIX = 2
 #: Letters that may be an ending, of a word of another language than English, and the least that must be left.
 _ENDING, _LEAST_STEM = 3, 4
+#: Letters before and behind a word that may be other ones, where its parts are looked for.
+_CHANGED = 2
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
@@ -35,7 +37,8 @@ class TextQuery(NamedTuple):
     `terms` are the alternatives, any of which may match and more of which score higher; every
     one of `phrases` must occur in the text, and none of `excluded` may. `pairs` are terms that
     are adjacent in the query. All are quoted expressions of the index's language; `words`
-    are the query's own, `ignored` those left out of it since they say nothing.
+    are the query's own, `ignored` those left out of it since they say nothing. `parts` are the terms
+    that are parts of the word before them.
     """
 
     terms: tuple[str, ...]
@@ -45,6 +48,7 @@ class TextQuery(NamedTuple):
     words: tuple[str, ...] = ()
     is_cut: bool = False
     ignored: tuple[str, ...] = ()
+    parts: frozenset[str] = frozenset()
 
     @property
     def whole(self) -> str | None:
@@ -80,9 +84,14 @@ class TextQuery(NamedTuple):
             ('"test"', '"flak"', '"flak" *')
         """
         last = _TOKEN.findall(self.words[-1])[-1:] if self.words else []
-        if not last or len(last[0]) < _LEAST_PREFIX or has_cjk(last[0]):
+        if not last or len(last[0]) < _LEAST_PREFIX or needs_cutting(last[0]):
             return self
         return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
+
+    @property
+    def whole_words(self) -> tuple[str, ...]:
+        """The terms without parts of words."""
+        return tuple(term for term in self.terms if term not in self.parts)
 
     def beginnings(self) -> dict[str, str]:
         """Return, by term, the beginning that other forms of the word have too; none in English, which the index stems.
@@ -98,7 +107,19 @@ class TextQuery(NamedTuple):
         return {
             term: _quote(word[: max(_LEAST_STEM, len(word) - _ENDING)]) + " *"
             for term, word in words.items()
-            if not has_cjk(word)
+            if not needs_cutting(word)
+        }
+
+    def other_forms(self) -> dict[str, str]:
+        """Return, by term, an expression for other forms of the word: its beginning, or most of it in a longer word.
+
+        Example:
+            >>> parse_query("الملفات").other_forms()
+            {'"الملفات"': '"الم لمل ملف" OR "لمل ملف لفا" OR "ملف لفا فات"'}
+        """
+        words = {term: without_marks(term) for term in self.whole_words if needs_cutting(term) and not has_cjk(term)}
+        return self.beginnings() | {
+            term: " OR ".join(_inner_phrases(word)) for term, word in words.items() if len(word) > _LEAST_STEM
         }
 
     def without_endings(self) -> "TextQuery":
@@ -164,6 +185,7 @@ def _make_query(
     terms: dict[str, None] = {}
     dropped: dict[str, None] = {}
     pairs: dict[str, None] = {}
+    parts = set[str]()
     last = ""
     for word in words:
         for term, bare in _word_terms(_POSSESSIVE.sub("", word.strip(_PUNCTUATION))):
@@ -171,24 +193,30 @@ def _make_query(
                 dropped[term] = None
                 last = ""
                 continue
+            if bare is None:
+                if term not in terms:
+                    parts.add(term)
+                terms[term] = None
+                continue
+            parts.discard(term)
             if last and term not in terms and not term.endswith("*"):
                 pairs[f"{last[:-1]} {term[1:]}"] = None
             terms[term] = None
             last = "" if term.endswith("*") else term
-    if has_cjk(" ".join(words)):  # a word of a script without spaces is several terms
+    if needs_cutting(" ".join(words)):  # a word of a script without spaces is several terms
         most *= 2
     kept = tuple(terms or dropped)[:most]
     is_cut = len(terms or dropped) > most
     ignored = tuple(dropped) if terms else ()
-    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), is_cut, ignored)
+    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), is_cut, ignored, frozenset(parts))
 
 
-def _word_terms(word: str) -> Iterator[tuple[str, str]]:
+def _word_terms(word: str) -> Iterator[tuple[str, str | None]]:
     """Yield what to look for one word, each with its bare lower-case form."""
     if not _WORD.search(word):
         return
-    if has_cjk(word):
-        yield from _cjk_terms(word)
+    if needs_cutting(word):
+        yield from _cut_terms(word)
         return
     tokens = _TOKEN.findall(word)
     # One token in signs is not a name: `(tests)`, `it's`; several are: `foo-bar`.
@@ -205,14 +233,24 @@ def _word_terms(word: str) -> Iterator[tuple[str, str]]:
         yield _quote(symbols), ""
 
 
-def _cjk_terms(word: str) -> Iterator[tuple[str, str]]:
-    for piece, is_cjk in cut_cjk(word):
+def _inner_phrases(word: str) -> Iterator[str]:
+    """Yield phrases of the parts of a word that find a longer one with all but a few letters of it in a row."""
+    size = max(_LEAST_STEM, len(word) - _CHANGED)
+    for start in range(len(word) - size + 1):
+        yield _quote(" ".join(query_terms(word[start : start + size])[0]))
+
+
+def _cut_terms(word: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what to look for one word of several scripts; a part of another term has no bare form."""
+    for piece, is_cjk in cut_word(word):
         if not is_cjk:
             yield from _word_terms(piece)
         else:
             terms, is_short = query_terms(piece)
+            if is_glued(piece):
+                yield _quote(piece), ""
             for term in terms:
-                yield _quote(term) + (" *" if is_short else ""), ""
+                yield _quote(term) + (" *" if is_short else ""), None if is_glued(piece) else ""
 
 
 def _phrase(text: str) -> str:
@@ -225,8 +263,8 @@ def _phrase(text: str) -> str:
     if symbols and len(text.split()) == 1:
         return _quote(symbols)
     for word in text.lstrip("-").split():
-        for piece, is_cjk in cut_cjk(word):
-            words += query_terms(piece)[0] if is_cjk else [piece]
+        for piece, is_cjk in cut_word(word):
+            words += query_terms(piece)[0] if is_cjk and not is_glued(piece) else [piece]
     return _quote(" ".join(words))
 
 

@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from memory_kb.markdown.links import WIKILINK, find_tags, find_wikilinks
 from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, normal_heading
 from memory_kb.model import Span
+from memory_kb.text import MARKS
 from memory_kb.web.formulas import add_formulas
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
-_TAG = re.compile(r"(?<![\w#/&])#([^\W_][\w/-]*)")
+_TAG = re.compile(rf"(?<![\w#/&])#([^\W_][\w{MARKS}/-]*)")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")

@@ -1,0 +1,79 @@
+"""Scripts whose words carry marks, or take letters before and behind them: Hebrew, Arabic, those of India, Ethiopic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.agent import find_agent
+from memory_kb.agents.payloads import read_hook_call
+
+Vault = Callable[[Files], Path]
+OpenKb = Callable[..., KnowledgeBase]
+
+#: A note, and a word of it in another form, by language.
+FORMS = {
+    "ar": ("رفع الموظف دعوى بالمحكمة صباح الأحد", "المحكمة"),
+    "he": ("הישיבה על התקציב תיערך במשרדים החדשים", "משרדי"),
+    "fa": ("کتابخانه‌ها فردا صبح باز می‌شوند", "کتابخانهٔ"),
+    "hi": ("पुस्तकालयों की सूची दीवार पर लगी है", "पुस्तकालय"),
+    "bn": ("গ্রন্থাগারের চাবি দারোয়ানের কাছে থাকে", "গ্রন্থাগার"),
+    "te": ("గ్రంథాలయంలో కొత్త పుస్తకాలు ఉన్నాయి", "గ్రంథాలయం"),
+    "am": ("የቤተመጻሕፍቱ ቁልፍ ከጥበቃው ዘንድ ይገኛል", "ቤተመጻሕፍት"),
+}
+
+
+@pytest.mark.parametrize(("text", "word"), FORMS.values(), ids=FORMS)
+def test_a_word_is_found_in_its_other_forms(text: str, word: str, vault: Vault, open_kb: OpenKb) -> None:
+    files = {f"memory/{name}.md": f"{other}\n" for name, (other, _) in FORMS.items()}
+    hits = open_kb(vault(files | {"memory/mine.md": f"{text}\n"})).search(word).hits
+    assert {hit.text for hit in hits} == {text}
+
+
+def test_optional_marks_make_no_difference(vault: Vault, open_kb: OpenKb) -> None:
+    kb = open_kb(vault({"memory/a.md": "סיסמת הָאֶבֶן נמצאת בכספת\n", "memory/b.md": "وصل مُحَمَّدَان إلى المكتب\n"}))
+    assert [hit.path for hit in kb.search("האבן").hits] == ["memory/a.md"]
+    assert [hit.path for hit in kb.search("محمدان").hits] == ["memory/b.md"]
+
+
+def test_vowels_tell_statements_apart(folder: Path, run: Run) -> None:
+    first, other = "दिन में दो बार सर्वर को रोकना मना है", "दान में दो बार सर्वर को रोकना मना है"
+    made = [json.loads(run("learn", text, "--json", cwd=folder).stdout) for text in (first, other, first)]
+    assert [one["action"] for one in made] == ["created", "created", "reinforced"]
+    assert "दिन-में-दो-बार" in made[0]["path"]
+
+
+def test_a_context_has_what_is_said_with_marks(vault: Vault, open_kb: OpenKb) -> None:
+    files = {f"memory/{name}.md": f"{text}\n" for name, (text, _) in FORMS.items()}
+    context = open_kb(vault(files)).context("पुस्तकालय की सूची कहाँ है")
+    assert FORMS["hi"][0] in context.text
+    assert FORMS["bn"][0] not in context.text
+
+
+def test_a_prompt_brings_a_note_with_other_forms_of_its_words(vault: Vault, open_kb: OpenKb) -> None:
+    wanted = "توقفت الطابعات في المكتبة بعد تحديث الشبكات، فأعدنا ضبط العناوين"
+    others = {f"memory/n{number}.md": f"اجتماع رقم {number} حول ميزانية القسم\n" for number in range(20)}
+    folder = vault({"memory/config.yaml": "", "memory/wanted.md": f"{wanted}\n", **others})
+    kb, agent = open_kb(folder), find_agent("claude-code")
+    kb.sync()
+
+    def ask(prompt: str) -> str:
+        payload = {"session_id": "s", "cwd": str(folder), "prompt": prompt}
+        output = kb.hook("prompt", read_hook_call(agent, "prompt", json.dumps(payload).encode()), agent).output
+        return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
+
+    assert wanted in ask("لماذا لا تعمل طابعات المكتبات منذ تحديث شبكتنا وضبط عناوينها؟")
+    assert not ask("كيف نكتب اختبارا جديدا لواجهة المستخدم قبل نهاية الأسبوع؟")
+
+
+def test_tags_and_headings_hold_marks(vault: Vault, run: Run) -> None:
+    text = "# हिन्दी\n\n## सेटिंग्स का पृष्ठ\n\nSee [it](#सेटिंग्स-का-पृष्ठ). #हिन्दी #ไทยที่\n"
+    folder = vault({"memory/config.yaml": "", "memory/a.md": text})
+    for tag in ("हिन्दी", "ไทยที่"):
+        assert "memory/a.md" in run("list", "--tag", tag, cwd=folder).stdout
+    assert run("lint", cwd=folder).returncode == 0
