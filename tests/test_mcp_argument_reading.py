@@ -1,4 +1,4 @@
-"""How the arguments of tools are read: what models write as text is understood, what makes no sense is told what to do."""
+"""How the arguments of tools are read: what models guess is understood, what makes no sense is told what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mcp_client import ask, inside, run, stdio
 from support import entry
 
 from memory_kb.errors import UsageError
-from memory_kb.mcp.arguments import MAX_CHARACTERS, Argument, read_arguments
+from memory_kb.mcp.arguments import ALIASES, MAX_CHARACTERS, Argument, read_arguments
+from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import TOOLS
 
 set_nothing = mcp_client.set_nothing
@@ -71,30 +72,34 @@ def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path,
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ({"key": "a", "value": "b", "type": "pitfall"}, {"title": "a", "text": "b", "kind": "pitfall"}),
-        ({"text": "a", "applies_to": "src/**"}, {"text": "a", "applies_to": ["src/**"]}),
-        ({"text": "a", "tags": "x, y"}, {"text": "a", "tags": ["x, y"]}),
+        ({"content": "a"}, {"text": "a"}),
+        ({"key": "a", "value": "b"}, {"title": "a", "text": "b"}),
+        ({"text": "a", "type": "pitfall"}, {"text": "a", "kind": "pitfall"}),
+        ({"text": "a", "appliesTo": "src/**"}, {"text": "a", "applies_to": ["src/**"]}),
+        ({"text": "a", "tags": "x, y"}, {"text": "a", "tags": ["x", "y"]}),
         ({"text": "a", "tags": '["x", "y"]'}, {"text": "a", "tags": ["x", "y"]}),
         ({"text": "a", "tags": None, "title": None}, {"text": "a"}),
         ({"text": 3}, {"text": "3"}),
     ],
 )
-def test_learn_understands_what_models_write_as_text(given: Mapping[str, Any], meant: Mapping[str, Any]) -> None:
+def test_learn_understands_what_models_guess(given: Mapping[str, Any], meant: Mapping[str, Any]) -> None:
     assert read_arguments(_tool("memory_learn").arguments, given) == meant
 
 
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ({"query": "a", "limit": "3"}, {"query": "a", "limit": 3}),
+        ({"q": "a", "topK": "3"}, {"query": "a", "limit": 3}),
         ({"query": "a", "limit": 3.0}, {"query": "a", "limit": 3}),
+        ({"memory_id": "x"}, {"id": "x"}),
+        ({"query": "a", "path": "src/a.py"}, {"query": "a", "file": "src/a.py"}),
         (
             {"query": "a", "kind": "rule", "type": ["procedural"]},
             {"query": "a", "kind": ["rule"], "type": ["procedural"]},
         ),
     ],
 )
-def test_recall_understands_what_models_write_as_text(given: Mapping[str, Any], meant: Mapping[str, Any]) -> None:
+def test_recall_understands_what_models_guess(given: Mapping[str, Any], meant: Mapping[str, Any]) -> None:
     assert read_arguments(_tool("memory_recall").arguments, given) == meant
 
 
@@ -104,11 +109,22 @@ def test_no_number_is_made_of_what_is_none(value: object) -> None:
         read_arguments([Argument("limit", kind="number")], {"limit": value})
 
 
+def test_an_argument_given_twice_is_refused_unless_both_say_the_same() -> None:
+    words = _tool("memory_recall").arguments
+    assert read_arguments(words, {"query": "a", "q": "a"}) == {"query": "a"}
+    with pytest.raises(UsageError, match="given twice"):
+        read_arguments(words, {"query": "a", "q": "b"})
+
+
 def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(UsageError, match="surrogate"):
         read_arguments([Argument("tags", kind="list")], {"tags": ["a\ud800"]})
     with pytest.raises(UsageError, match="characters"):
         read_arguments([Argument("tags", kind="list")], {"tags": ["x" * MAX_CHARACTERS, "y"]})
+
+
+def test_every_alias_belongs_to_an_argument() -> None:
+    assert set(ALIASES.values()) <= {argument.name for tool in PROFILES["full"] for argument in tool.arguments}
 
 
 def _tool(name: str) -> Any:

@@ -84,7 +84,7 @@ BY_TYPE_AND_LAYER: list[tuple[Mapping[str, Any], set[str]]] = [
     ({"layer": "episodic"}, {"ep-1"}),
     ({"layer": "Semantic"}, {"pol-1", "fact-1"}),
     ({"layer": "procedural", "type": "workflow"}, {"skill-1"}),
-    ({"layer": ["episodic", "procedural"]}, {"skill-1", "ep-1"}),
+    ({"layers": ["episodic", "procedural"]}, {"skill-1", "ep-1"}),
 ]
 
 
@@ -114,10 +114,11 @@ def test_recall_says_what_a_filter_may_be(words: Mapping[str, Any], said: str, a
     assert said in told.text
 
 
-def test_recall_keeps_to_a_budget_of_tokens(asks: Asks) -> None:
+@pytest.mark.parametrize("name", ["max_tokens", "token_budget", "tokenBudget"])
+def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
     whole, some, least = asks(
         ("memory_recall", {"query": "quokka number"}),
-        *(("memory_recall", {"query": "quokka number", "max_tokens": limit}) for limit in (400, 1)),
+        *(("memory_recall", {"query": "quokka number", name: limit}) for limit in (400, 1)),
     )
     assert count_tokens(whole.text) > 600
     assert 1 <= len(some.ids) < len(whole.ids)

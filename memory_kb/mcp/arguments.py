@@ -1,11 +1,13 @@
 """Declare the arguments of tools in few words, and parse them leniently.
 
-A number or a list written as text is accepted; an invalid name or value is answered with the valid ones.
+A name in camel case or a number written as text is accepted; an invalid name or value is answered with the valid
+ones.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -19,8 +21,24 @@ MAX_CHARACTERS = 200_000
 _SHOWN = 60
 _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
 _FLAG: TypeAdapter[bool] = TypeAdapter(bool)
-#: Other names of an argument, of which a tool has either the one or the other.
-ALIASES: Mapping[str, str] = {"key": "title", "value": "text", "type": "kind"}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: Other words for an argument, of which a tool has either the one or the other.
+ALIASES: Mapping[str, str] = {
+    "value": "text",
+    "content": "text",
+    "key": "title",
+    "type": "kind",
+    "tag": "tags",
+    "q": "query",
+    "top_k": "limit",
+    "token_budget": "max_tokens",
+    "layers": "layer",
+    "path": "file",
+    "memory_id": "id",
+    "task_description": "task",
+    "agent_id": "agent",
+    "session_id": "session",
+}
 
 
 class Argument(NamedTuple):
@@ -85,17 +103,17 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
 
     Example:
         >>> words = (Argument("query", is_required=True), Argument("limit", kind="number"))
-        >>> read_arguments(words, {"query": "flaky tests", "limit": "3"})
+        >>> read_arguments(words, {"q": "flaky tests", "topK": "3"})
         {'query': 'flaky tests', 'limit': 3}
     """
     present = {name: value for name, value in given.items() if value is not None}
     _check_texts(present)
-    own, found = {one.name: one for one in arguments}, dict[str, Any]()
-    for name, value in present.items():
-        meant = own.get(name) or own.get(ALIASES.get(name, ""))
-        if meant is None:
-            raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
-        found[meant.name] = _read(meant, value)
+    found: dict[str, Any] = {}
+    for name, given_value in present.items():
+        meant = _find_argument(arguments, name)
+        value = _read(meant, given_value)
+        if found.setdefault(meant.name, value) != value:
+            raise UsageError(f"{meant.name} is given twice, also as {_show(name)}", "give it once")
     given_names = {name for name, value in found.items() if value not in ("", [])}
     missing = [one.name for one in arguments if one.is_required and given_names.isdisjoint((one.name, *one.instead))]
     if missing:
@@ -107,6 +125,19 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
     """Return what a tool takes, in words."""
     described = [f"{one.name} ({_KINDS[one.kind].words}{', required' if one.is_required else ''})" for one in arguments]
     return f"it takes {', '.join(described) or 'no arguments'}"
+
+
+def _find_argument(arguments: Sequence[Argument], name: str) -> Argument:
+    """Return the argument that a given name means."""
+    own, plain = {one.name: one for one in arguments}, _plain(name)
+    meant = own.get(plain) or own.get(ALIASES.get(plain, ""))
+    if meant is None:
+        raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
+    return meant
+
+
+def _plain(name: str) -> str:
+    return _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
 
 
 def _read(argument: Argument, value: Any) -> Any:
@@ -140,17 +171,23 @@ def _read_list(value: Any) -> list[str]:
 
 
 def _parse_list(text: str) -> list[Any]:
-    """Return a list that was written as JSON in a text, or the text as the one item.
+    """Return a list that was written as one text: as JSON, as lines, or between commas.
 
     Example:
-        >>> _parse_list('["a", "b"]'), _parse_list("Tag, then push.")
-        (['a', 'b'], ['Tag, then push.'])
+        >>> _parse_list('["a", "b"]'), _parse_list("a, b"), _parse_list("Tag, then push.\\nTell people.")
+        (['a', 'b'], ['a', 'b'], ['Tag, then push.', 'Tell people.'])
     """
-    try:
-        parsed = load_json(text)
-    except ValueError:
-        parsed = text
-    return parsed if isinstance(parsed, list) else [text]
+    if text.lstrip().startswith("["):
+        try:
+            parsed = load_json(text)
+        except ValueError:
+            parsed = None
+        if isinstance(parsed, list):
+            return parsed
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return list(lines)
+    return [text] if len(text) > 200 or ". " in text else [part.strip() for part in text.split(",")]
 
 
 class _Kind(NamedTuple):
