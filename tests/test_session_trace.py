@@ -69,7 +69,7 @@ def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolutio
             "Output: bash: ./gradlew: No such file or directory\nError: (none)",
             ("no such file", "bash: ./gradlew: No such file"),
         ),
-        ("Error: (none)\nExit Code: 3", ("exit code 3", "")),
+        ("Error: (none)\nExit Code: 3\nProcess Group PGID: 73872", ("exit code 3", "")),
         ("(eval):1: command not found: adb", ("command not found", "adb")),
     ],
 )

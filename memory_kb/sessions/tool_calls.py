@@ -240,7 +240,7 @@ _BROKEN_OFF = re.compile(
 )
 #: What says nothing of the error, and an address whose content is piped into a program.
 _NOISE = re.compile(
-    r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^npm (?:ERR!|error)\s*$"
+    r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^Process Group PGID: |^npm (?:ERR!|error)\s*$"
     r"|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
     re.IGNORECASE,
 )
