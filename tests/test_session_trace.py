@@ -70,6 +70,7 @@ def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolutio
             ("no such file", "bash: ./gradlew: No such file"),
         ),
         ("Error: (none)\nExit Code: 3\nProcess Group PGID: 73872", ("exit code 3", "")),
+        ("(eval):cd:1: no such file or directory: web\nmake: *** No rule to make target 'all'. Stop.", ("failed", "")),
         ("(eval):1: command not found: adb", ("command not found", "adb")),
     ],
 )

@@ -238,9 +238,9 @@ _BROKEN_OFF = re.compile(
     r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
     re.IGNORECASE,
 )
-#: What says nothing of the error, and an address whose content is piped into a program.
+#: What says nothing of the error, a folder that is not there, and an address whose content is piped into a program.
 _NOISE = re.compile(
-    r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^Process Group PGID: |^npm (?:ERR!|error)\s*$"
+    r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^Process Group PGID: |\bcd:(?:\d+:)? |^npm (?:ERR!|error)\s*$"
     r"|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
     re.IGNORECASE,
 )
