@@ -213,10 +213,15 @@ class WebQueries:
         """Return what the filters of a vault can choose."""
         tally = self._index.read(lambda index: index.tally())
         kinds, scopes, statuses = (
-            tuple(word for word in words if any(row[column] == word for row in tally))
-            for words, column in ((KINDS, 0), (SCOPES, 3), (STATUSES, 2))
+            tuple(word for word in words if word in used)
+            for words, used in (
+                (KINDS, {row.kind for row in tally}),
+                (SCOPES, {row.scope for row in tally}),
+                (STATUSES, {row.status for row in tally}),
+            )
         )
-        return FilterValues(kinds, scopes, statuses, any(row[5] for row in tally), any(row[6] for row in tally))
+        has_tags, has_days = any(row.has_tags for row in tally), any(row.has_days for row in tally)
+        return FilterValues(kinds, scopes, statuses, has_tags, has_days)
 
     def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
         """Return names of entries that go with a word, with what links to each; or tags."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory_kb.git.repository import Repository
+from memory_kb.git.repository import LoggedCommit, Repository
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.text import decode
 
@@ -41,31 +41,31 @@ def find_versions(repository: Repository, path: str, sought: Sought, folder: str
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
-    for (commit, time, author, subject, name), text in reversed(steps):
-        if text != before or (text is not None and name != old_path):
-            change = describe_change(before, text, is_moved=bool(old_path) and name != old_path)
-            versions.append(Version(commit, time, author, subject, name or old_path, change, text))
-        before, old_path = text, name or old_path
+    for commit, text in reversed(steps):
+        if text != before or (text is not None and commit.path != old_path):
+            change = describe_change(before, text, is_moved=bool(old_path) and commit.path != old_path)
+            path_then = commit.path or old_path
+            versions.append(Version(commit.hash, commit.time, commit.author, commit.subject, path_then, change, text))
+        before, old_path = text, commit.path or old_path
     return tuple(reversed(versions))
 
 
-_Step = tuple[tuple[str, str, str, str, str], "str | None"]
-
-
-def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
+def _steps(
+    repository: Repository, path: str, sought: Sought, folder: str, most: int
+) -> Iterator[tuple[LoggedCommit, str | None]]:
     """Yield the commits of all files that an entry was in, newest first, with its text then."""
     seen: set[str] = set()
     until = "HEAD"
     for _ in range(_MOST_FILES):
         seen.add(path)
-        first: tuple[str, str, str, str, str] | None = None
-        for record in repository.log(path, most, until):
-            data = repository.blob(record[0], record[4]) if record[4] else None
-            text = None if data is None else find_text(decode(data), record[4], sought)
+        first: LoggedCommit | None = None
+        for commit in repository.log(path, most, until):
+            data = repository.blob(commit.hash, commit.path) if commit.path else None
+            text = None if data is None else find_text(decode(data), commit.path, sought)
             if text is not None or first is None:
-                yield record, text
-            first = record if text is not None else first
-        parent = repository.parent(first[0]) if first and sought.has_own_id else None
+                yield commit, text
+            first = commit if text is not None else first
+        parent = repository.parent(first.hash) if first and sought.has_own_id else None
         others = (
             [name for name in repository.holding([sought.id], parent, folder) if name not in seen] if parent else []
         )

@@ -34,6 +34,16 @@ class Blob(NamedTuple):
     object: str
 
 
+class LoggedCommit(NamedTuple):
+    """A commit that changed a file; `path` is the file's path then, empty if the commit removed it."""
+
+    hash: str
+    time: str
+    author: str
+    subject: str
+    path: str
+
+
 class Repository:
     """The repository around a folder.
 
@@ -210,8 +220,8 @@ class Repository:
                 yield blob, output[end + 1 : end + 1 + max(size, 0)]
                 place = end + 2 + size
 
-    def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
-        """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then.
+    def log(self, path: str, most: int, start: str) -> list[LoggedCommit]:
+        """Return the commits up to one that changed a file, newest first.
 
         A merge represents what it brought, so that each commit follows on the next of the list.
         """
@@ -221,12 +231,12 @@ class Repository:
         )
         found = []
         for record in (output or b"").split(b"\x01")[1:]:
-            words = [os.fsdecode(word) for word in record.split(b"\0")]
+            commit, time, author, subject, *rest = [os.fsdecode(word) for word in record.split(b"\0")]
             # Behind the subject: a letter, and the path, or for a rename the old one and the new.
-            names = [word for word in words[4:] if word.strip()]
+            names = [word for word in rest if word.strip()]
             if len(names) >= 2:
                 is_gone = names[0].strip().startswith("D")
-                found.append((words[0], words[1], words[2], words[3], "" if is_gone else names[-1]))
+                found.append(LoggedCommit(commit, time, author, subject, "" if is_gone else names[-1]))
         return found
 
     def holding(self, texts: Sequence[str], tree: str, folder: str) -> list[str]:

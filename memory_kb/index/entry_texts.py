@@ -1,4 +1,4 @@
-"""Join the chunks of the index to whole entries: their texts, or values to plan with."""
+"""Join the chunks of the index to whole entries: their texts, values to plan with, and how many there are."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
@@ -29,6 +29,18 @@ class EntryText(NamedTuple):
     title: str
     line: int
     text: str
+
+
+class EntryTally(NamedTuple):
+    """How many entries share a kind, type, status and scope, and whether some of them have tags and days."""
+
+    kind: str
+    type: str
+    status: str
+    scope: str
+    entries: int
+    has_tags: bool
+    has_days: bool
 
 
 def join_texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, list[EntryText]]]:

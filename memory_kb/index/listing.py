@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
@@ -39,6 +39,7 @@ from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
+    from memory_kb.index.entry_texts import EntryTally
     from memory_kb.index.vault_index import VaultIndex
 
 
@@ -167,11 +168,11 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     return entries_with_texts(index, index.entries_of(sources))
 
 
-def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
-    """Return the number of entries of each word in a column."""
+def _count(tally: Iterable[EntryTally], field: str) -> dict[str, int]:
+    """Return the number of entries of each word in a field."""
     counts = Counter[str]()
     for row in tally:
-        counts[row[column]] += row[4]
+        counts[getattr(row, field)] += row.entries
     return dict(counts.most_common())
 
 
@@ -224,9 +225,9 @@ class Listing:
         def count(index: SqliteIndex) -> Stats:
             tally = index.tally()
             chunks, characters = index.measure()
-            kinds, types, statuses, scopes = (_count(tally, column) for column in range(4))
+            kinds, types, statuses, scopes = (_count(tally, field) for field in ("kind", "type", "status", "scope"))
             tokens = -(-characters // CHARS_PER_TOKEN)
-            entries = sum(row[4] for row in tally)
+            entries = sum(row.entries for row in tally)
             return Stats(index.count_files(), entries, chunks, tokens, kinds, types, statuses, scopes)
 
         return self._index.read(count)

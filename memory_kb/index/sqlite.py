@@ -20,7 +20,7 @@ from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.index.entry_texts import EntryText
+    from memory_kb.index.entry_texts import EntryTally, EntryText
     from memory_kb.index.tokenizer import TermTable
     from memory_kb.index.vectors import VectorStore
     from memory_kb.memory import Memory
@@ -428,13 +428,18 @@ class SqliteIndex(Index):
         having = f"SELECT source FROM chunks WHERE part = 0 AND ({condition})"
         return sorted(set(self._column(having, [f'"{field}"' for field in fields])))
 
-    def tally(self) -> list[tuple[str, str, str, str, int, bool, bool]]:
+    def tally(self) -> "list[EntryTally]":
         """Return the number of entries of each kind, type, status and scope, and whether some have tags and days."""
+        from memory_kb.index.entry_texts import EntryTally
+
         rows = self._connection.execute(
             "SELECT kind, type, status, scope, count(*), max(tags <> '' OR text_tags <> ''), max(dated IS NOT NULL) "
             "FROM chunks WHERE part = 0 GROUP BY 1, 2, 3, 4"
         )
-        return [(*row[:5], bool(row[5]), bool(row[6])) for row in rows]
+        return [
+            EntryTally(kind, type_, status, scope, count, bool(tags), bool(days))
+            for kind, type_, status, scope, count, tags, days in rows
+        ]
 
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""
