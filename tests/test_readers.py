@@ -324,8 +324,9 @@ def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
 
 
-def test_a_moment_with_am_or_pm_has_the_month_first(kb: KnowledgeBase, tmp_path: Path) -> None:
-    text = SPECSTORY.partition("# 2026")[0] + "## Buttons (2/13/2025, 1:02:03 PM)\n\n_**User**_\n\nAdd one.\n"
+@pytest.mark.parametrize("written", ["2/13/2025, 1:02:03 PM", "13/02/2025, 13:02:03"])
+def test_a_moment_as_the_computer_wrote_it(written: str, kb: KnowledgeBase, tmp_path: Path) -> None:
+    text = SPECSTORY.partition("# 2026")[0] + f"## Buttons ({written})\n\n_**User**_\n\nAdd one.\n"
     _, _, events = import_text(kb, tmp_path / "a.md", text)
     assert events[1].ts == "2025-02-13T13:02:03.000Z"
 

@@ -39,7 +39,8 @@ _STYLES = {
     "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
-_AMERICAN = re.compile(r"\d{1,2}/\d{1,2}/\d{4}, \d{1,2}:\d\d:\d\d [AP]M")
+#: A moment as a computer in America writes it, with AM or PM and the month first, or one in Europe.
+_LOCAL_MOMENT = re.compile(r"\d{1,2}/\d{1,2}/\d{4}, \d{1,2}:\d\d:\d\d(?P<half> [AP]M)?")
 _RULE_OR_NOTHING = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})?\s*")
 _LONGEST = 4 * MAX_EVENT_TEXT
 
@@ -92,10 +93,10 @@ def _name_session(text: str, key: bytes) -> str:
 
 
 def _time_in(text: str) -> str:
-    if american := _AMERICAN.search(text):
+    if local := _LOCAL_MOMENT.search(text):
+        form = "%m/%d/%Y, %I:%M:%S %p" if local["half"] else "%d/%m/%Y, %H:%M:%S"
         try:
-            moment = datetime.strptime(american[0], "%m/%d/%Y, %I:%M:%S %p").replace(tzinfo=UTC)
-            return normal_time(moment.isoformat())
+            return normal_time(datetime.strptime(local[0], form).replace(tzinfo=UTC).isoformat())
         except ValueError:
             return ""
     found = _MOMENT.search(text)
