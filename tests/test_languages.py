@@ -1,4 +1,4 @@
-"""Scripts whose words carry marks, or take letters before and behind them: Hebrew, Arabic, those of India, Ethiopic."""
+"""Scripts whose words carry marks, or take letters before and behind them: Hebrew, Arabic, those of India, Ethiopic; and Korean."""
 
 from __future__ import annotations
 
@@ -55,8 +55,25 @@ def test_a_context_has_what_is_said_with_marks(vault: Vault, open_kb: OpenKb) ->
     assert FORMS["bn"][0] not in context.text
 
 
-def test_a_prompt_brings_a_note_with_other_forms_of_its_words(vault: Vault, open_kb: OpenKb) -> None:
-    wanted = "توقفت الطابعات في المكتبة بعد تحديث الشبكات، فأعدنا ضبط العناوين"
+#: A note, a prompt with other forms of its words, and one about something else.
+PROMPTS = {
+    "ar": (
+        "توقفت الطابعات في المكتبة بعد تحديث الشبكات، فأعدنا ضبط العناوين",
+        "لماذا لا تعمل طابعات المكتبات منذ تحديث شبكتنا وضبط عناوينها؟",
+        "كيف نكتب اختبارا جديدا لواجهة المستخدم قبل نهاية الأسبوع؟",
+    ),
+    "ko": (
+        "업로드 서버가 재시작되면 대기열의 메시지가 사라지므로 디스크에 저장한다",
+        "업로드 서버를 재시작하면 왜 대기열의 메시지가 사라지나요?",
+        "내일 오전 회의에서 발표할 자료를 어떻게 준비하면 좋을까요?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "about", "beside"), PROMPTS.values(), ids=PROMPTS)
+def test_a_prompt_brings_a_note_with_other_forms_of_its_words(
+    wanted: str, about: str, beside: str, vault: Vault, open_kb: OpenKb
+) -> None:
     others = {f"memory/n{number}.md": f"اجتماع رقم {number} حول ميزانية القسم\n" for number in range(20)}
     folder = vault({"memory/config.yaml": "", "memory/wanted.md": f"{wanted}\n", **others})
     kb, agent = open_kb(folder), find_agent("claude-code")
@@ -67,8 +84,8 @@ def test_a_prompt_brings_a_note_with_other_forms_of_its_words(vault: Vault, open
         output = kb.hook("prompt", read_hook_call(agent, "prompt", json.dumps(payload).encode()), agent).output
         return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
 
-    assert wanted in ask("لماذا لا تعمل طابعات المكتبات منذ تحديث شبكتنا وضبط عناوينها؟")
-    assert not ask("كيف نكتب اختبارا جديدا لواجهة المستخدم قبل نهاية الأسبوع؟")
+    assert wanted in ask(about)
+    assert not ask(beside)
 
 
 def test_tags_and_headings_hold_marks(vault: Vault, run: Run) -> None:

@@ -61,15 +61,15 @@ def _says_enough(text: str) -> bool:
 
 
 def _count_words(text: str) -> int:
-    """Return how many words a text without spaces has, roughly.
+    """Return how many words a text without spaces has, roughly; one of Korean is at least one.
 
     Example:
-        >>> _count_words("quokka"), _count_words("再运行一次测试"), _count_words("もう一度実行してください")
-        (1, 3, 3)
+        >>> _count_words("quokka"), _count_words("再运行一次测试"), _count_words("もう一度実行してください"), _count_words("서버를")
+        (1, 3, 3, 1)
     """
     if not has_cjk(text):
         return 1
-    return max(len(text) // _LETTERS, sum("\u3400" <= letter <= "\u9fff" for letter in text) // 2)
+    return max(1, len(text) // _LETTERS, sum("\u3400" <= letter <= "\u9fff" for letter in text) // 2)
 
 
 def content_words(text: str) -> list[str]:
