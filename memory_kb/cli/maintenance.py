@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @option("--stage", "One of semantic, dedup, age, archive, promote [default: all, in this order].", metavar="NAME")
 @dry_run_option()
 def consolidate_verb(options: Options, /, stage: str | None) -> int:
-    """Turn what recurs into rules, merge duplicates, age and archive.
+    """Turn what recurs in episodes into rules, merge duplicates, age and archive.
 
     What several jobs share is promoted. Running it twice changes nothing the second time. `undo` reverts each step.
 
@@ -67,7 +67,7 @@ def _finish_steps(
 @option("--session", "The session whose retrievals count [default: those outside any].", metavar="ID")
 @dry_run_option()
 def reinforce_verb(options: Options, /, session: str | None) -> int:
-    """Count which entries were used, so that these stay prominent.
+    """Count which entries were used, so that they rank higher.
 
     Each entry counts once for a session, and once a day outside of any. `session end` does this by itself.
 

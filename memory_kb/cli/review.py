@@ -127,7 +127,7 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
 @verb("scan", review_verb)
 @dry_run_option()
 def scan_verb(options: Options, /) -> int:
-    """Propose a warning in the place of every rule that failed three times and twice as often as it succeeded.
+    """Propose a warning to replace each rule that failed three times and twice as often as it succeeded.
 
     \b
     memory-kb review scan --dry-run
@@ -143,7 +143,7 @@ def scan_verb(options: Options, /) -> int:
 @_ALL_FROM
 @dry_run_option()
 def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None) -> int:
-    """Put proposals in use, and remove the flags of entries. Approving again changes nothing.
+    """Approve proposals, and remove the flags of entries. Approving again changes nothing.
 
     \b
     memory-kb review approve 69712e00 --dry-run
@@ -267,7 +267,7 @@ _SHOWN = 20
 @verb("exposure")
 @click.argument("wanted", metavar="ID")
 def exposure_verb(options: Options, /, wanted: str) -> None:
-    """Show who was given an entry, when, and how that went.
+    """Show which agents were given an entry, when, and with what outcome.
 
     For when an entry turns out to be wrong: which sessions and which other entries does that touch? An entry that is
     deleted is found by its whole id.

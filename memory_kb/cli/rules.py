@@ -87,7 +87,7 @@ def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
 @option("--reason", "Why, for the log.", metavar="TEXT")
 @dry_run_option()
 def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | None) -> int:
-    """Count an outcome of rule ID: success adds 0.05 to what is left of its confidence, failure takes 0.20.
+    """Count an outcome of rule ID: success adds 0.05 to its confidence as it is today, failure subtracts 0.20.
 
     Every call is one more outcome; `memory-kb outcome` credits what a task was shown, once.
 

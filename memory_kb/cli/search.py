@@ -187,7 +187,7 @@ def _print_history(options: Options, versions: Sequence[Version]) -> None:
 @option("-k --limit", "The most entries to list [default: all].", type=click.IntRange(1))
 @option("--sort", "In which order.", choice=["path", "newest", "oldest", "title"], default="path")
 def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) -> None:
-    """List entries, in the order of their files or another one.
+    """List entries in the order of their files, or sorted otherwise.
 
     \b
     memory-kb list --kind rule --scope global

@@ -214,7 +214,7 @@ def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) ->
 @flag("--only-close", "Write the end, and learn from the session another time.")
 @dry_run_option("Show what would change, write nothing; the session stays open.")
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
-    """End session ID: make its episodes and learnings, count what it used, tidy up after it.
+    """End session ID: make its episodes and learnings, credit what it used, do the maintenance that is due.
 
     Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another
     outcome or summary corrects the first, in the episode and in what was credited.

@@ -50,7 +50,7 @@ _SEED = option("--seed", "Draw the same samples every time.", type=int, metavar=
 
 @click.group("skills", cls=Family, alone="list")
 def skills_verb() -> None:
-    """Find, keep and judge what agents know how to do.
+    """Find, store and judge what agents know how to do.
 
     \b
     memory-kb skills search "cut a release"
@@ -135,7 +135,7 @@ def _skill_rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
 @allow_secret_option
 @dry_run_option()
 def create_verb(options: Options, /, name: str, template: str | None, **chosen: Any) -> int:
-    """Keep a skill called NAME, or change the one of that name.
+    """Store a skill called NAME, or change the one of that name.
 
     What is not given stays as it is there, its counters too.
 
@@ -165,7 +165,7 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
 def procedure_verb(
     options: Options, /, name: str, steps: tuple[str, ...], context: str | None, tags: tuple[str, ...], **chosen: Any
 ) -> int:
-    """Save a workflow with its steps, or bring it up to date.
+    """Store a workflow with its steps, or update it.
 
     A single - as STEP reads them from stdin, one a line.
 

@@ -166,7 +166,7 @@ def handoff_verb() -> None:
 @option("--git-state", "What to say of the repository [default: from git].", metavar="TEXT")
 @_WRITING
 def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: Any) -> int:
-    """Write down what the next agent has to know.
+    """Record what the next agent has to know.
 
     \b
     memory-kb handoff create --from coder --to tester --done "Added the endpoint." --artifact src/users.py --known-issue "No paging."
@@ -258,7 +258,7 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
 @_JOB
 @dry_run_option()
 def refresh_verb(options: Options, /, task: str | None, job: str | None) -> int:
-    """Write down which memories fit the work at hand, and which mistakes to avoid.
+    """Record which memories fit the work at hand, and which mistakes to avoid.
 
     Only what is between memory-kb's own marks is replaced; damaged marks are reported, and nothing is written.
 
