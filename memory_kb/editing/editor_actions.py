@@ -247,7 +247,7 @@ class EditorActions:
         """Return the files with links to an entry, those by lists of ids among them."""
         entry = catalog.entry(renaming.path, renaming.entry_id)
         links = list(catalog.incoming(entry)) if entry else []
-        found = {one.path for one, _, target in links if renaming.leads_to(target, one.path)}
+        found = {one.entry.path for one in links if renaming.leads_to(one.target, one.entry.path)}
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
             found |= {one.path for one in catalog.entries if one.metadata and quoted in one.metadata}

@@ -46,6 +46,14 @@ class Called(NamedTuple):
     entry: StoredEntry
 
 
+class IncomingLink(NamedTuple):
+    """A link of another entry to one: that entry, the relation, and the name that the link uses."""
+
+    entry: StoredEntry
+    relation: str
+    target: str
+
+
 @dataclass(frozen=True)
 class Catalog:
     """The entries of a vault and the links between them.
@@ -75,7 +83,7 @@ class Catalog:
     def files_around(self, paths: Collection[str]) -> tuple[str, ...]:
         """Return some files, and those with links to them."""
         mine = (entry for entry in self.entries if entry.path in paths)
-        linking = {one.path for entry in mine for one, *_ in self.incoming(entry)}
+        linking = {one.entry.path for entry in mine for one in self.incoming(entry)}
         return tuple(dict.fromkeys([*paths, *sorted(linking)]))
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
@@ -105,19 +113,19 @@ class Catalog:
             return "file"
         return "alias" if name in map(str.casefold, aliases_of(entry)) and name != entry.title.casefold() else "title"
 
-    def incoming(self, entry: StoredEntry) -> tuple[tuple[StoredEntry, str, str], ...]:
-        """Return the entries that link to one, each with the relation and the name it uses."""
+    def incoming(self, entry: StoredEntry) -> tuple[IncomingLink, ...]:
+        """Return the links of other entries to one."""
         found = self._incoming.get((entry.path, entry.line), ())
-        return tuple(one for one in found if one[0] != entry)
+        return tuple(one for one in found if one.entry != entry)
 
     @cached_property
-    def _incoming(self) -> Mapping[tuple[str, int], list[tuple[StoredEntry, str, str]]]:
-        found: dict[tuple[str, int], list[tuple[StoredEntry, str, str]]] = defaultdict(list)
+    def _incoming(self) -> Mapping[tuple[str, int], list[IncomingLink]]:
+        found: dict[tuple[str, int], list[IncomingLink]] = defaultdict(list)
         for other in self.entries:
             for relation, target in self.links.get((other.path, other.line), ()):
                 entry = self.resolve(target, other.path)
                 if entry is not None:
-                    found[entry.path, entry.line].append((other, relation, target))
+                    found[entry.path, entry.line].append(IncomingLink(other, relation, target))
         return found
 
     @cached_property

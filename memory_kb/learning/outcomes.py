@@ -187,25 +187,28 @@ def find_credits(
     return frozenset(credited)
 
 
-def plan_credits(
-    memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str
-) -> tuple[list[CreditedEntry], dict[str, Mark], list[Change | None]]:
-    """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says.
+class CreditPlan(NamedTuple):
+    """The entries to credit, the marks to log for them, and the changes of their notes."""
 
-    Return their credits, what to log of them, and the changes.
-    """
+    credited: list[CreditedEntry]
+    marks: dict[str, Mark]
+    changes: list[Change | None]
+
+
+def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str) -> CreditPlan:
+    """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says."""
     entries = {one.id: one for one in in_force(memories) if one.is_live and one.kind in EVIDENCE_KINDS}
-    credits_, marks, changes = list[CreditedEntry](), dict[str, Mark](), list[Change | None]()
+    plan = CreditPlan([], {}, [])
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
-        marks[memory.id] = Mark(credit, count + (credit != "mixed"))
+        plan.marks[memory.id] = Mark(credit, count + (credit != "mixed"))
         evidence = read_evidence(memory)
         numbers = (evidence.decayed(today), add_outcome(evidence, credit, today).confidence)
-        numbers = (count, marks[memory.id].total) if memory.kind == "skill" else numbers
-        credits_.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
-        changes.append(change)
-    return credits_, marks, changes
+        numbers = (count, plan.marks[memory.id].total) if memory.kind == "skill" else numbers
+        plan.credited.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
+        plan.changes.append(change)
+    return plan
 
 
 def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:
@@ -361,14 +364,14 @@ class Outcomes:
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
-        credits_, marks, changes = plan_credits(memories, wanted, today, said)
-        about = self._make_outcome(showing, word, marks, named)
+        plan = plan_credits(memories, wanted, today, said)
+        about = self._make_outcome(showing, word, plan.marks, named)
         run = self._write_credits(
-            about, changes, lambda held: plan_credits(held, wanted, today, said)[2], dry_run=dry_run
+            about, plan.changes, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run
         )
         left = {conflict.id for conflict in run.conflicts}
-        credited = tuple(one for one in credits_ if one.id not in left)
-        if credits_:
+        credited = tuple(one for one in plan.credited if one.id not in left)
+        if plan.credited:
             notice = _SHOWN_BY_HOOKS.format(session=showing.hooked) if showing.hooked else ""
         else:
             notice = _KNOWN if known else _NOTHING_USED

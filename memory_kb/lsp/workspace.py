@@ -167,7 +167,7 @@ class Workspace:
         if subject.section:
             paths = catalog.files_around([subject.path])
         else:
-            paths = tuple(sorted({other.path for other, *_ in catalog.incoming(entry)}))
+            paths = tuple(sorted({one.entry.path for one in catalog.incoming(entry)}))
         pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
 
         def spans(page: Page) -> Iterator[Span]:
