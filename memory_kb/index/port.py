@@ -179,11 +179,19 @@ class Index(ABC):
 
     @abstractmethod
     def match(
-        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
+        self,
+        expression: str,
+        weights: Sequence[float],
+        filters: Filters,
+        limit: int,
+        *,
+        rare: str = "",
+        common: str = "",
     ) -> list[Candidate]:
         """Return the best chunks for a full-text expression, best first and equal ones by their place.
 
-        Those that do not match `among`, too, may be missing, which is faster.
+        Of an expression of `rare` words or `common` ones, those that say only common words may be missing, which is
+        faster.
         """
 
     @abstractmethod

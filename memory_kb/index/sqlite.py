@@ -213,18 +213,26 @@ class SqliteIndex(Index):
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(
-        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
+        self,
+        expression: str,
+        weights: Sequence[float],
+        filters: Filters,
+        limit: int,
+        *,
+        rare: str = "",
+        common: str = "",
     ) -> list[Candidate]:
         condition, values = where(filters, self.sql)
         fitting = ""
         if is_narrow(filters):
             fitting = f"AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})"
-        elif among:
-            fitting = "AND +rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :among)"
+        elif common:
+            # What is behind NOT leaves rows out before they are scored, and does not count for the score of others.
+            expression = f"({expression}) NOT (({common}) NOT ({rare}))"
         best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         few = limit + limit // 4
-        values |= {"match": expression, "among": among, "limit": limit, "few": few}
+        values |= {"match": expression, "limit": limit, "few": few}
         columns = self.sql.columns(Candidate._fields, rank="f.rank")
         rows = self._connection.execute(
             f"SELECT {columns}, {condition} FROM ({best} ORDER BY 2 LIMIT :few) f "

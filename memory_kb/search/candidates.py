@@ -177,11 +177,13 @@ def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[s
 
 def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:
     """Return the candidates by their words; where entries are wanted, few passages of each compete."""
-    rare, most = " OR ".join(term for term in query.terms if term not in common), sum(common.values())
+    rare = " OR ".join(term for term in query.terms if term not in common)
+    most = sum(common.values())
 
     def match(limit: int) -> list[Candidate]:
         if common:  # a section without a rare word scores at most as much as its common ones can
-            found = index.match(query.expression, WEIGHTS, request.filters, limit, rare)
+            parts = {"rare": rare, "common": " OR ".join(common)}
+            found = index.match(query.expression, WEIGHTS, request.filters, limit, **parts)
             if len(found) == limit and -found[-1].rank > most:
                 return found
         return index.match(query.expression, WEIGHTS, request.filters, limit)
