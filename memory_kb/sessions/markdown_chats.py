@@ -41,7 +41,7 @@ _STYLES = {
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
 #: A moment as a computer in America writes it, with AM or PM and the month first, or one in Europe.
 _LOCAL_MOMENT = re.compile(r"\d{1,2}/\d{1,2}/\d{4}, \d{1,2}:\d\d:\d\d(?P<half> [AP]M)?")
-_RULE_OR_NOTHING = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})?\s*")
+_RULE_OR_NOTHING = re.compile(r"(?:-{3,}|\*{3,}|_{3,})?")
 _LONGEST = 4 * MAX_EVENT_TEXT
 
 
@@ -149,7 +149,7 @@ def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | 
 
 
 def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
-    while len(text) > 1 and _RULE_OR_NOTHING.fullmatch(text[-1]):
+    while len(text) > 1 and _RULE_OR_NOTHING.fullmatch(text[-1].strip()):
         text.pop()
     if joined := "\n".join(text).strip():
         yield turn._replace(text=joined)
@@ -164,7 +164,7 @@ _SPECSTORY_TURN = re.compile(r"_\*\*(?P<name>User|Agent|Assistant)(?P<when>[^*\n
 _BLOCK = re.compile(
     r"<think>(?P<thought>.*?)</think>|<tool-use\b[^>]*?data-tool-name=\"(?P<tool>[^\"]*)\"[^>]*>(?P<body>.*?)</tool-use>"
     r"|^Tool use: \*\*(?P<called>[^*\n]+)\*\*(?P<said>.*?)(?=^---$|^Tool use: |\Z)"
-    r"|^Read file: (?P<read>[^\n]+)$|^---\n+(?:_\*{4}_\n+)?```diff\n(?P<change>.*?)\n```$",
+    r"|^Read file: (?P<read>[^\n]+)$|^---\n+(?:_\*{4}_\n+)?```diff\n(?P<change>(?:(?!```)[^\n]*\n)*)```$",
     re.DOTALL | re.MULTILINE,
 )
 _WENT = re.compile(r"^(?:(?P<failed>Error)|Result):$", re.MULTILINE)
@@ -207,7 +207,7 @@ def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
         elif block["read"] is not None:
             _add_done(made, "read_file", {"file_path": block["read"].strip()})
         else:
-            _add_done(made, "edit", {"change": block["change"]})
+            _add_done(made, "edit", {"change": block["change"].rstrip("\n")})
 
 
 def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None) -> None:
