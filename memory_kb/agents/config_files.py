@@ -251,13 +251,13 @@ class InstallRecord(NamedTuple):
 def put_in(
     name: str, data: bytes | None, parts: Sequence[FilePart], old: InstallRecord | None = None, head: str = ""
 ) -> tuple[bytes, InstallRecord]:
-    """Return a file with our parts in it, and the trace of that; one that has them stays as it is.
+    """Return a file with our parts in it, and the record of that; one that has them stays as it is.
 
     So does a server of our name that somebody wrote by hand.
 
     Example:
-        >>> data, trace = put_in("mcp.json", b'{"servers": {}}', [Server(("servers", "kb"), {"x": 1})])
-        >>> take_out("mcp.json", data, [], trace)
+        >>> data, record = put_in("mcp.json", b'{"servers": {}}', [Server(("servers", "kb"), {"x": 1})])
+        >>> take_out("mcp.json", data, [], record)
         b'{"servers": {}}'
     """
     text = _decode(name, data) if data is not None else head
@@ -276,16 +276,16 @@ def put_in(
 
 
 def take_out(
-    name: str, data: bytes, parts: Sequence[FilePart], trace: InstallRecord | None, head: str = ""
+    name: str, data: bytes, parts: Sequence[FilePart], record: InstallRecord | None, head: str = ""
 ) -> bytes | None:
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
     That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
     A server of our name that somebody wrote by hand is none of these.
     """
-    text = _without(name, _decode(name, data), parts, trace)
+    text = _without(name, _decode(name, data), parts, record)
     is_empty = text.strip() in ("", "{}", head.strip())
-    return None if trace and trace.is_made and is_empty else encode(text)
+    return None if record and record.is_made and is_empty else encode(text)
 
 
 def has_server(name: str, data: bytes | None, parts: Sequence[FilePart]) -> bool:
@@ -334,15 +334,15 @@ def _decode(name: str, data: bytes) -> str:
         raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
 
 
-def _without(name: str, text: str, parts: Sequence[FilePart], trace: InstallRecord | None) -> str:
+def _without(name: str, text: str, parts: Sequence[FilePart], record: InstallRecord | None) -> str:
     """Return a text without our parts: as it was before where nobody wrote to it since."""
-    if trace and trace.inserted is not None and trace.after == hash_of(encode(text)):
-        for start, end in reversed(trace.inserted):
+    if record and record.inserted is not None and record.after == hash_of(encode(text)):
+        for start, end in reversed(record.inserted):
             text = text[:start] + text[end:]
         return text
     for part in reversed(parts):
         if isinstance(part, Server):
-            text = _take_server(name, text, part, trace)
+            text = _take_server(name, text, part, record)
         elif isinstance(part, ListItem):
             text = _take_items(name, text, part)
         else:
@@ -373,10 +373,10 @@ def _put_server(
     return insert(name, text, part.path, part.value), part.value
 
 
-def _take_server(name: str, text: str, part: Server, trace: InstallRecord | None) -> str:
-    """Return a text without our server; without a trace only the very one that `install` writes is taken for ours."""
-    found, written = _held(name, text, part), trace.server if trace else None
-    is_ours = _is_same(found, part.value) if trace is None else written is not None and _has_all(found, written)
+def _take_server(name: str, text: str, part: Server, record: InstallRecord | None) -> str:
+    """Return a text without our server; without a record only the very one that `install` writes is taken for ours."""
+    found, written = _held(name, text, part), record.server if record else None
+    is_ours = _is_same(found, part.value) if record is None else written is not None and _has_all(found, written)
     if not is_ours:
         return text
     return remove_toml(name, text, part.path) if part.is_toml else remove_json(text, part.path)

@@ -50,9 +50,9 @@ class AgentFiles:
     It is recorded in a file what was put into which; `notices` say what is left to the person, and why.
     """
 
-    def __init__(self, vault: Vault, writer: Writer, record: Path) -> None:
-        self._vault, self._writer, self._record = vault, writer, record
-        self._old = read_record(record)
+    def __init__(self, vault: Vault, writer: Writer, record_file: Path) -> None:
+        self._vault, self._writer, self._record_file = vault, writer, record_file
+        self._old = read_records(record_file)
         self._known = dict(self._old)
         self._planned: list[_Planned] = []
         self.notices: list[str] = []
@@ -78,14 +78,14 @@ class AgentFiles:
         """
         before, old, shown = self.read(file), self._known.get(str(file)), self.show(file)
         try:
-            after, trace = put_in(shown, before, parts, old, head)
+            after, record = put_in(shown, before, parts, old, head)
         except NotPlainJson as exc:
             self.notices.append(f"{exc}; comments would be lost. It needs: {render_snippet(parts)}")
             return before or b""
         folders = count_missing(file) if before is None else old.folders if old else 0
         agents = dict.fromkeys((*(old.agents if old else ()), agent))
-        self._known[str(file)] = trace._replace(folders=folders, agents=tuple(agents))
-        if trace.server is None and any(isinstance(part, Server) for part in parts):
+        self._known[str(file)] = record._replace(folders=folders, agents=tuple(agents))
+        if record.server is None and any(isinstance(part, Server) for part in parts):
             self.notices.append(_OWN_SERVER.format(file=shown, advice="to have ours, take it out and install again"))
         self.replace(file, after, reason)
         return after
@@ -94,23 +94,23 @@ class AgentFiles:
         self, file: Path, parts: Sequence[FilePart], reason: str, agent: str = "", head: str = "", folders: int = 0
     ) -> None:
         """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well."""
-        before, trace, shown = self.read(file), self._known.pop(str(file), None), self.show(file)
-        others = tuple(name for name in trace.agents if name != agent) if trace else ()
-        if trace and others:
-            self._known[str(file)] = trace._replace(agents=others)
+        before, record, shown = self.read(file), self._known.pop(str(file), None), self.show(file)
+        others = tuple(name for name in record.agents if name != agent) if record else ()
+        if record and others:
+            self._known[str(file)] = record._replace(agents=others)
         elif before is not None:
             try:
-                after = take_out(shown, before, parts, trace, head)
+                after = take_out(shown, before, parts, record, head)
                 if has_server(shown, after, parts):
                     advice = "take it out by hand if it is to go"
                     self.notices.append(_OWN_SERVER.format(file=shown, advice=advice))
             except NotPlainJson as exc:
                 if b"memory-kb" in before:
                     self.notices.append(f"{exc}; remove what names memory-kb there")
-                if trace:
-                    self._known[str(file)] = trace
+                if record:
+                    self._known[str(file)] = record
                 return
-            self.replace(file, after, reason, max(folders, trace.folders if trace else 0))
+            self.replace(file, after, reason, max(folders, record.folders if record else 0))
 
     def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
         """Write what was planned, with other changes of the vault, or show what would be written."""
@@ -148,20 +148,22 @@ class AgentFiles:
         if self._known == self._old:
             return
         try:
-            if not self._record.is_relative_to(self._vault.machine):
+            if not self._record_file.is_relative_to(self._vault.machine):
                 self._writer.prepare_home()
             if self._known:
-                fields = {name: trace._asdict() for name, trace in sorted(self._known.items())}
-                replace_file(self._record, json.dumps(fields, indent=1).encode(), 0o644)
+                fields = {name: record._asdict() for name, record in sorted(self._known.items())}
+                replace_file(self._record_file, json.dumps(fields, indent=1).encode(), 0o644)
             else:
-                self._record.unlink(missing_ok=True)
+                self._record_file.unlink(missing_ok=True)
         except OSError as exc:
             hint = "uninstall will still take our own parts out"
-            raise VaultNotFound(f"what was installed cannot be noted in {self._record}: {exc.strerror}", hint) from exc
+            raise VaultNotFound(
+                f"what was installed cannot be noted in {self._record_file}: {exc.strerror}", hint
+            ) from exc
 
 
-def read_record(file: Path) -> dict[str, InstallRecord]:
-    """Return what was put into which file; a record that is lost or damaged is an empty one."""
+def read_records(file: Path) -> dict[str, InstallRecord]:
+    """Return the records of what was put into which file; a file of them that is lost or damaged is an empty one."""
     try:
         with open_for_reading(file) as stream:
             return {str(name): _read_trace(value) for name, value in load_json(stream.read()).items()}
