@@ -335,7 +335,7 @@ def test_rules_between_paragraphs_cost_no_time(kb: KnowledgeBase, tmp_path: Path
     began, rules = time.process_time(), "\n\n\n---\n\n" * 11 + " " * 40_000
     _, _, events = import_text(kb, tmp_path / "a.md", f"## User\n\nLook.{rules}Done.{rules}## Assistant\n\nYes.\n")
     assert time.process_time() - began < 3
-    assert (events[1].content or "").endswith("---\n\nDone.")
+    assert (events[1].content or "").endswith(" Done.")
 
 
 def test_the_oldest_specstory_has_no_mark(kb: KnowledgeBase, tmp_path: Path) -> None:
