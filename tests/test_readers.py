@@ -324,6 +324,13 @@ def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
 
 
+def test_a_patch_of_codex_in_specstory_names_its_file(kb: KnowledgeBase, tmp_path: Path) -> None:
+    patch = "**apply_patch**</summary>\n\nOutput:\n```\nSuccess. Updated the following files:\nM src/a.kt\n```\n"
+    text = SPECSTORY.replace("**code_edit** • Edit file: /home/ana/shop/importer.py</summary>\n", patch)
+    _, _, events = import_text(kb, tmp_path / "a.md", text)
+    assert [event.args for event in events if event.type == "tool_call"][-1] == {"file_path": "src/a.kt"}
+
+
 @pytest.mark.parametrize("written", ["2/13/2025, 1:02:03 PM", "13/02/2025, 13:02:03"])
 def test_a_moment_as_the_computer_wrote_it(written: str, kb: KnowledgeBase, tmp_path: Path) -> None:
     text = SPECSTORY.partition("# 2026")[0] + f"## Buttons ({written})\n\n_**User**_\n\nAdd one.\n"

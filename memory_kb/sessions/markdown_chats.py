@@ -172,6 +172,7 @@ _MARKUP = re.compile(r"</?(?:details|summary)>")
 _COMMAND = re.compile(r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(
     r"(?:\b[Ff]ile(?: created successfully at)?:? |\bedits to |\A(?=`))`?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?"
+    r"|\bthe following files:\n[AM] (\S+)"
 )
 
 
@@ -214,7 +215,7 @@ def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None
     """Add a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)
-    args = {"file_path": file[1]} if file else {}
+    args = {"file_path": file[1] or file[2]} if file else {}
     if command and re.search(r"bash|shell|command|terminal|exec", name, re.IGNORECASE):
         args = {"command": command[1] or command[2]}
     made.add(Event(type="tool_call", role="assistant", tool=name, args=args or None))
