@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,3 +95,24 @@ def test_tags_and_headings_hold_marks(vault: Vault, run: Run) -> None:
     for tag in ("हिन्दी", "ไทยที่"):
         assert "memory/a.md" in run("list", "--tag", tag, cwd=folder).stdout
     assert run("lint", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("is_composed", [True, False])
+@pytest.mark.parametrize("text", ["서버 재시작 절차", "Tiếng Việt", "Αθήνα", "Übergröße"])
+def test_letters_are_the_same_with_their_marks_apart(text: str, is_composed: bool, vault: Vault, run: Run) -> None:
+    forms = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
+    name, other = forms if is_composed else forms[::-1]
+    notes = {f"memory/{name}.md": "Text.\n", "memory/b.md": f"A link to [[{other}]].\n", "memory/c.md": "Others.\n"}
+    folder = vault({"memory/config.yaml": "", **notes})
+    first = json.loads(run("search", other, "--json", cwd=folder).stdout)["hits"][0]
+    assert first["path"] == f"memory/{name}.md"
+    assert run("lint", cwd=folder).returncode == 0
+
+
+def test_a_statement_is_known_with_its_marks_apart(folder: Path, run: Run) -> None:
+    for text in ("Die Übergröße prüft der Zähler täglich um fünf", "서버는 매주 월요일 새벽에 다시 시작한다"):
+        made = [
+            json.loads(run("learn", unicodedata.normalize("NFC", text), "--json", cwd=folder).stdout)["action"],
+            json.loads(run("learn", unicodedata.normalize("NFD", text), "--json", cwd=folder).stdout)["action"],
+        ]
+        assert made == ["created", "reinforced"]

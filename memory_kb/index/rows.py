@@ -17,6 +17,7 @@ from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private_text import mask_private
 from memory_kb.text import (
     UTF_16_MARKS,
+    compose,
     decode_text,
     extra_terms,
     format_size,
@@ -238,11 +239,11 @@ def _entry_columns(text: str, entry: Entry, path: str, *, is_only: bool, has_ter
 
 
 def _other_names(entry: Entry, title: str, file_name: str) -> str:
-    """Return the further names of an entry, one a line: its aliases, and its file's name if it is alone in the file.
+    """Return the further names of an entry, one a line: its aliases, its file's name if it is alone in the file, and its title composed.
 
     The file of an entry with an id is named for its title, which would count twice.
     """
-    names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name)
+    names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name, compose(title))
     return "\n".join(name for name in dict.fromkeys(names) if name and name != title)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import MARKED_WORD, encode, hash_of, jaccard, word_tokens
+from memory_kb.text import MARKED_WORD, compose, encode, hash_of, jaccard, word_tokens
 
 
 def _words(text: str) -> frozenset[str]:
@@ -114,7 +114,7 @@ def turning_words(text: str) -> frozenset[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in order; "n't" is "not"."""
-    return MARKED_WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
+    return MARKED_WORD.findall(_SHORT_NOT.sub(" not", compose(text).casefold()))
 
 
 def fingerprint(text: str) -> str:
