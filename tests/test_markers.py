@@ -73,7 +73,7 @@ PASSED = [
     "Think about the rule so that you always do this going forward.",
     "The task list should always use that normal format.",
     "Next time I'll watch more closely what you are doing.",
-    "Seen in the browser:\n\n(index):1 Uncaught TypeError: no such module. Paths must start with a slash.",
+    "Seen in the browser (index):1 Uncaught TypeError: no such module. Paths must start with a slash.",
 ]
 
 

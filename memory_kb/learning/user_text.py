@@ -80,7 +80,7 @@ _OUTPUT_LINE = lazy_regex(
     r"|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
     r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most"
     r"|File \"[^\"\n]+\", line \d"
-    r"|(?:\S*:\d+ )?(?:[A-Z]\w+ )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
+    r"|(?:[^\n]*:\d+ )?(?:[A-Z]\w+ )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
     r"|(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: |npm (?:ERR!|WARN)|E {2,}\S|at \S+ \(|Caused by:"
     r"|thread '|[$❯➜%⏺●⎿✻] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-]"
     r"|diff --git |@@ |\+\+\+ |--- [ab]/|commit [0-9a-f]{7,40}\b|Author: |index [0-9a-f]{7,})",
