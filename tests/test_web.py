@@ -181,10 +181,17 @@ def test_a_list_has_pages(start: Start) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("folder", "shown"), [({}, "<p>one\ntwo</p>"), ({".obsidian/app.json": "{}"}, "<p>one<br>\ntwo</p>")]
+    ("settings", "shown"),
+    [
+        (None, "<p>one\ntwo</p>"),
+        ("{}", "<p>one<br>\ntwo</p>"),
+        ("no JSON", "<p>one<br>\ntwo</p>"),
+        ('{"strictLineBreaks": true}', "<p>one\ntwo</p>"),
+    ],
+    ids=["no vault of Obsidian", "as set", "unreadable", "strict"],
 )
-def test_lines_are_shown_as_obsidian_shows_them(start: Start, folder: dict[str, str], shown: str) -> None:
-    server = start({"a.md": "# A\n\none\ntwo\n"} | folder)
+def test_lines_are_shown_as_obsidian_shows_them(start: Start, settings: str | None, shown: str) -> None:
+    server = start({"a.md": "# A\n\none\ntwo\n"} | ({".obsidian/app.json": settings} if settings else {}))
     assert shown in server.ask("/entry?id=a.md").text
 
 

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -19,8 +20,9 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
 from memory_kb.model import Entry
+from memory_kb.regular_files import read_file
 from memory_kb.reports import RunReport
-from memory_kb.text import read_words
+from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, note_from_form, split_frontmatter
 from memory_kb.web.render import (
@@ -92,8 +94,7 @@ def _draw_curve(kb: KnowledgeBase, entry: Entry) -> Curve | None:
 
 def _place_of(request: PageRequest, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
-    kb = request.kb
-    keeps_lines = (kb.vault.folder / ".obsidian").is_dir()  # Obsidian's default
+    kb, keeps_lines = request.kb, request.kept("lines", lambda kb: _keeps_lines(kb.vault.folder))
     if "[[" not in text:
         return LinkBase(path, keeps_lines=keeps_lines)
     embeds = find_embeds(text)[:_MOST_EMBEDS]
@@ -105,6 +106,15 @@ def _place_of(request: PageRequest, path: str, text: str) -> LinkBase:
     asked = frozenset(link.target for one in texts for link in find_links(one) if link.is_wikilink)
     known = frozenset(kb.follow(path, sorted(asked)))
     return LinkBase(path, lambda name: name in known or name not in asked, embedded, keeps_lines=keeps_lines)
+
+
+def _keeps_lines(folder: Path) -> bool:
+    """Return whether Obsidian shows the lines of this vault as they are written, its default."""
+    try:
+        settings = load_json(read_file(folder / ".obsidian/app.json"))
+    except (OSError, ValueError):
+        return (folder / ".obsidian").is_dir()
+    return not (isinstance(settings, dict) and settings.get("strictLineBreaks"))
 
 
 def _read_passage(lines: str, first: int) -> range:
