@@ -26,6 +26,7 @@ from memory_kb.index.lint_cache import (
     VaultFindings,
 )
 from memory_kb.index.rows import decode_note, explain_unreadable
+from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
 from memory_kb.index.unindexed import compare_with_disk, find_hidden_changes
@@ -35,7 +36,7 @@ from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries
 from memory_kb.store.walk import walk
-from memory_kb.text import readable_name
+from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, place_of_path
 
 
@@ -302,14 +303,25 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
 
 
 def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, except those in `seen`, whose rows in the index differ from what indexing them now would give."""
-    for file in walk(vault, vault.settings.ignore, []):
-        if file.path in seen:
-            continue
-        with contextlib.suppress(OSError):
-            made = read_as_indexed(vault, read_note_bytes(vault, file)).chunks
-            if list(made) != [chunk for _, chunk in index.numbered_chunks([file.path])]:
-                yield file.path
+    """Yield the files, except those in `seen`, whose rows in the index differ from what indexing them now would give.
+
+    What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
+    """
+    made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
+    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
+        kept = cache.read_agreed()
+        for file in walk(vault, vault.settings.ignore, []):
+            if file.path in seen:
+                continue
+            with contextlib.suppress(OSError):
+                raw = read_note_bytes(vault, file)
+                rows = [chunk for _, chunk in index.numbered_chunks([file.path])]
+                digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
+                if kept.get(file.path) == digest or rows == list(read_as_indexed(vault, raw).chunks):
+                    agreed[file.path] = digest
+                else:
+                    yield file.path
+        cache.keep_agreed(agreed)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:

@@ -37,6 +37,7 @@ CREATE INDEX IF NOT EXISTS nodes_id ON nodes (id);
 CREATE TABLE IF NOT EXISTS edges (source INTEGER, target INTEGER, relation TEXT, PRIMARY KEY (source, target, relation))
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+CREATE TABLE IF NOT EXISTS agreed (path TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS looks (verb TEXT PRIMARY KEY, generation INTEGER, moment TEXT, total INTEGER, first TEXT);
 """
 
@@ -202,6 +203,14 @@ class LintCache:
         """Store the findings of a verb."""
         row = (verb, look.generation, look.moment, look.total, json.dumps(look.first, ensure_ascii=False))
         self._write(("INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?)", [row]))
+
+    def read_agreed(self) -> dict[str, str]:
+        """Return the digests of the files that `doctor` found indexed as they are."""
+        return dict(self.rows("SELECT path, digest FROM agreed"))
+
+    def keep_agreed(self, digests: Mapping[str, str]) -> None:
+        """Store the digests of the files that `doctor` found indexed as they are."""
+        self._write(("DELETE FROM agreed", None), ("INSERT INTO agreed VALUES (?, ?)", list(digests.items())))
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query; no rows if the database cannot be read."""
