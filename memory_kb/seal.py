@@ -64,11 +64,17 @@ class SealKey:
         """Return the seal of the machine folder that has a nonce."""
         return Seal(bytes.fromhex(_sign(self.key, f"seal {nonce}".encode())))
 
-    def mark(self, machine: Path) -> Seal:
-        """Sign a machine folder and return its seal; a nonce of ours is kept."""
+    def nonce_of(self, machine: Path) -> str | None:
+        """Return the nonce of a machine folder that was made here, or None."""
+        return _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
+
+    def mark(self, machine: Path, nonce: str | None = None) -> Seal:
+        """Sign a machine folder and return its seal; a nonce of ours is kept.
+
+        With the nonce of another folder the index of that folder is trusted here too.
+        """
         state = os.lstat(machine)
-        known = _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
-        nonce = known or os.urandom(16).hex()
+        nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
         signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))
         replace_file(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
         return self.seal(nonce)

@@ -160,9 +160,9 @@ def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]
 def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> MachineFolder:
     """Return a machine folder that can be written.
 
-    That is the vault's own, the configured one, or one in the user's cache. `configured` is `index.path`, a folder
-    for the machine folders of all vaults. Where nothing at all can be written, a temporary folder makes one command
-    work.
+    That is the vault's own, the configured one, or one in the user's cache, which begins with the index of the
+    vault's own where that was made here. `configured` is `index.path`, a folder for the machine folders of all
+    vaults. Where nothing at all can be written, a temporary folder makes one command work.
     """
     wanted, key = vault.machine, load_seal_key(environ, tuple(_keep_out(vault)))
     if configured:
@@ -182,11 +182,38 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         if not wanted.parent.is_dir():
             raise VaultNotFound(f"the vault's folder {wanted.parent} is gone") from exc
     try:
-        return prepare_machine(_cache_folder(environ) / _name_of(wanted), key, is_shipped=False)
+        return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), key)
     except (OSError, RuntimeError):
         import tempfile
 
-        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")), key, is_shipped=False)
+        return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), key)
+
+
+def _prepare_elsewhere(wanted: Path, folder: Path, key: SealKey) -> MachineFolder:
+    _take_index(wanted, folder, key)
+    return prepare_machine(folder, key, is_shipped=False)
+
+
+def _take_index(machine: Path, cache: Path, key: SealKey) -> None:
+    """Copy the index of a machine folder that can only be read, where it was made here, unless the cache has one.
+
+    The copy is trusted as it has the same nonce, and can be brought up to date.
+    """
+    import shutil
+
+    with contextlib.suppress(OSError):
+        nonce = None if (cache / _INDEX).exists() else key.nonce_of(machine)
+        if nonce is None:
+            return
+        cache.mkdir(parents=True, exist_ok=True)
+        key.mark(cache, nonce)
+        # The log first: without the file that it belongs to it is nothing.
+        for name in (f"{_INDEX}-wal", _INDEX):
+            with contextlib.suppress(FileNotFoundError), open_for_reading(machine / name) as source:
+                part = make_folder(cache / "tmp") / f"{name}.{os.getpid()}.tmp"
+                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+                os.replace(part, cache / name)
 
 
 def _keep_out(vault: Vault) -> Iterator[Path]:
