@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import pytest
 from conftest import Files, Run
@@ -120,7 +119,7 @@ def test_the_diary_is_exported_in_its_own_shape(vault: MakeVault, run: Run) -> N
     done = run("--vault", vault(DIARY), "diary", "export", "--jsonl", "--since", "2026-10-02")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {
-            "id": ANY,
+            "id": "diary_20261009_002",
             "burst_id": "burst_1",
             "bead_id": "qua-9",
             "agent_template": None,
@@ -134,7 +133,7 @@ def test_the_diary_is_exported_in_its_own_shape(vault: MakeVault, run: Run) -> N
             "timestamp": "2026-10-09T17:30:00Z",
         },
         {
-            "id": ANY,
+            "id": "diary_20261010_1070794050",
             "burst_id": None,
             "bead_id": None,
             "agent_template": "coder",

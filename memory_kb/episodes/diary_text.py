@@ -33,6 +33,7 @@ EPISODE_SECTIONS = (
 )
 _HEADING = re.compile(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
 _ITEM = re.compile(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
+_OWN_ID = re.compile(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
 _ERROR = re.compile(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<resolution>.+))?", re.DOTALL)
 _UNSOLVED = re.compile(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
 
@@ -170,14 +171,19 @@ def export_diary(entry: DiaryEntry) -> dict[str, Any]:
 
 
 def diary_id(entry_id: str, timestamp: str) -> str:
-    """Return the id of a diary entry, from the day and the id of its episode.
+    """Return the id of a diary entry, from that of its episode.
 
     Example:
-        >>> diary_id("ep-2026-03-24-9f3ac01d", "2026-03-24T10:00:00Z")[:15]
-        'diary_20260324_'
+        >>> diary_id("ep-2026-03-24-9f3ac01d", ""), diary_id("mine", "2026-03-24")[:15]
+        ('diary_20260324_2671427613', 'diary_20260324_')
     """
-    digest = hash_of(printable(entry_id).encode())[:8]
-    return f"diary_{timestamp[:10].replace('-', '') or '0'}_{int(digest, 16)}"
+    own = _OWN_ID.fullmatch(entry_id)
+    if own and own[4].isdigit() and len(own[4]) < 8:
+        return f"diary_{own[1]}{own[2]}{own[3]}_{own[4]}"
+    day = "".join(own.groups()[:3]) if own else timestamp[:10].replace("-", "") or "0"
+    is_hash = own is not None and re.fullmatch(r"[0-9a-f]{8}", own[4]) is not None
+    digest = own[4] if own and is_hash else hash_of(printable(entry_id).encode())[:8]
+    return f"diary_{day}_{int(digest, 16)}"
 
 
 @dataclass(frozen=True, slots=True)
