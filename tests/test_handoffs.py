@@ -132,9 +132,10 @@ def test_a_number_of_two_jobs_is_asked_back(folder: Path, open_kb: Open) -> None
         kb.handoffs.show("handoff-001")
 
 
-def test_an_unknown_pattern_is_refused(folder: Path, open_kb: Open) -> None:
-    with pytest.raises(UnknownEntry, match="sem-404"):
-        open_kb(folder).handoffs.create("a", "b", patterns=["sem-404"], git=False)
+def test_an_unknown_pattern_is_named_all_the_same(folder: Path, open_kb: Open) -> None:
+    made = open_kb(folder).handoffs.create("a", "b", patterns=["sem-404"], git=False)
+    assert made.handoff.relevant_patterns == ("sem-404",)
+    assert "sem-404" in made.notices[0]
 
 
 @pytest.mark.parametrize(

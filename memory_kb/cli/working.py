@@ -97,7 +97,8 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
 
 
 def _finish_writing(options: Options, done: LedgerReport | HandoffReport, fields: Mapping[str, Any], line: str) -> int:
-    return finish_run(options, done.run, {**fields, "action": done.action}, said=line)
+    notes = [f"note: {notice}" for notice in done.notices]
+    return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, said=line)
 
 
 def _read_object(file: str) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memory_kb.context.framing import as_block, as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
@@ -153,7 +155,7 @@ def _review_reject(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 def _handoff_create(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     words = chosen(given, "done", "artifacts", "needs_testing", "known_issues", "patterns", "job", "task_id")
     made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **words)
-    return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)})."
+    return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{_notes(made.notices)}"
 
 
 @tool(
@@ -170,6 +172,10 @@ def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return answers.quote_entries(
         head, [as_block(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))]
     )
+
+
+def _notes(notices: Sequence[str]) -> str:
+    return "".join(f"\nNote: {as_line(one)}" for one in notices)
 
 
 @tool(
@@ -189,7 +195,7 @@ def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 def _ledger_set(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
-    return f"{made.ledger.id}: {made.action}."
+    return f"{made.ledger.id}: {made.action}.{_notes(made.notices)}"
 
 
 @tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
-from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
+from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, check_draft, render_new_entry, without_empty
 from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.memory import Memory
@@ -81,11 +81,12 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class HandoffReport:
-    """A handoff; `action` is created, or known where the last one says the same."""
+    """A handoff; `action` is created, or known where the last one says the same. `notices` name what is not there."""
 
     handoff: Handoff
     action: str
     run: RunReport
+    notices: tuple[str, ...] = ()
 
 
 def _filled(items: Iterable[str]) -> tuple[str, ...]:
@@ -186,14 +187,14 @@ class Handoffs:
                 "a handoff is from an agent to an agent",
                 "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
             )
-        ids = [self._memories.find(name).id for name in patterns]
+        ids, notices = self._resolve_patterns(patterns)
         state = git_state or (describe_git(git_state_of(self._vault, repository)) if git else None) or None
         lists = (_filled(needs_testing), _filled(known_issues), _listed(ids))
         draft = Handoff(goes, comes, _filled(done), _listed(list(artifacts)), state, *lists)
         whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns, git_state or ""))
         check_draft(Draft(whole, "handoff"), allow_secret=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
-            return self._store_handoff(draft, place, dry_run=dry_run)
+            return replace(self._store_handoff(draft, place, dry_run=dry_run), notices=tuple(notices))
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
         """Return a handoff by its id or its number."""
@@ -248,3 +249,14 @@ class Handoffs:
         text = render_new_entry(Draft(render_handoff(made), "handoff", fields=without_empty(fields)), entry_id, now)
         change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
         return HandoffReport(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
+
+    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the ids of some entries; one that is not there stays as it is named, with a notice."""
+        ids, wrong = list[str](), list[str]()
+        for name in wanted:
+            try:
+                ids.append(self._memories.find(name).id)
+            except MemoryKBError as exc:
+                ids.append(name)
+                wrong.append(f"{exc}; it is named all the same")
+        return ids, wrong

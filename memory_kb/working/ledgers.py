@@ -71,11 +71,12 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """A ledger after a checkpoint; `action` is created, updated or unchanged."""
+    """A ledger after a checkpoint; `action` is created, updated or unchanged, `notices` say what could not be stored."""
 
     ledger: Ledger
     action: str
     run: RunReport
+    notices: tuple[str, ...] = ()
 
 
 def read_ledger(memory: Memory) -> Ledger:
@@ -100,13 +101,15 @@ def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def read_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a ledger that an object holds; UsageError for one of the wrong type."""
+def read_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields of a ledger that an object holds, and complaints about what of it cannot be stored."""
+    wrong = [f"{name} is no field of a ledger" for name in values if name not in _TYPES]
     given = {name: values[name] for name in _TYPES if values.get(name) is not None}
-    for name, held in given.items():
+    for name, held in list(given.items()):
         if not isinstance(held, _TYPES[name]) or isinstance(held, bool) or (isinstance(held, int) and held < 0):
-            raise UsageError(f"{name} cannot be {str(held)[:60]!r}")
-    return given
+            wrong.append(f"{name} cannot be {str(held)[:60]!r}")
+            del given[name]
+    return given, tuple(wrong)
 
 
 def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> Ledger:
@@ -172,7 +175,7 @@ class Ledgers:
         for what is not given of `uncommitted` and `commit`.
         """
         place = self._vault.place_for("project", job, task_id)
-        given = read_values(values or {})
+        given, notices = read_values(values or {})
         name = as_text(agent or given.get("agent_id"))
         if name is None:
             raise UsageError("no agent is named", "name it as in: memory-kb ledger set eng-001 --task T-42")
@@ -186,7 +189,7 @@ class Ledgers:
             given["current_task"] = " ".join(given["current_task"].split())
         refuse_secrets("\n".join(texts_of(given)), allow=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
-            return self._checkpoint(name, given, place, dry_run=dry_run)
+            return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
 
     def _ask_git(self, repository: str | os.PathLike[str] | None) -> dict[str, Any]:
         """Return what git says of the fields of a ledger."""
