@@ -12,6 +12,7 @@ import pytest
 from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
+from memory_kb.index import sqlite_writer, sync
 from memory_kb.index.schema import APPLICATION_ID, DROP, SCHEMA_VERSION
 
 Vault = Callable[[Files], Path]
@@ -237,3 +238,24 @@ def test_damage_anywhere_never_makes_a_search_fail(vault: Vault, open_kb: Open, 
     kb.sync(rebuild=True)
     assert kb.search("zebra river", limit=50).hits == before
     assert kb.doctor().problems == ()
+
+
+def test_what_follows_a_failed_batch_of_a_first_index_is_not_committed(
+    vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = vault({f"{name}.md": f"# {name}\n\nGateway {name}.\n" for name in "abc"})
+    monkeypatch.setattr(sync, "_BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_writer, "_BATCH_CHARS", 0)
+    with open_kb(folder) as kb:
+        kb.status()
+        with closing(sqlite3.connect(folder / ".memory-kb/.memory.db")) as connection, connection:
+            connection.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON chunks WHEN new.source = 'b.md' "
+                "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+            )
+        with pytest.raises(Exception, match="no room"):
+            kb.sync()
+    with closing(sqlite3.connect(folder / ".memory-kb/.memory.db")) as connection, connection:
+        connection.execute("DROP TRIGGER full")
+    with open_kb(folder) as kb:
+        assert sorted(hit.path for hit in kb.search("gateway").hits) == ["a.md", "b.md", "c.md"]

@@ -185,7 +185,7 @@ class SqliteWriter:
                 if self._is_abandoned:
                     return
                 self._connection.execute(statement, values)
-            if part:
+            if part and not self._is_abandoned:
                 self._record_window(part)
                 self.put_meta("is_partial", "1")
                 self._commit()
