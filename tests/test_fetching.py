@@ -201,9 +201,12 @@ def test_a_hub_that_cannot_be_reached_is_named_with_the_way_by_hand(hub: FakeHub
     assert f"copy the model's folder to {models / NAME} by hand" in str(failed.hint)
 
 
-def test_a_folder_that_cannot_be_written_is_named(hub: FakeHub, models: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named_with_another_way(hub: FakeHub, models: Path) -> None:
     models.write_text("a file")
-    assert str(models) in str(refuse(hub, models))
+    failed = refuse(hub, models)
+    assert str(models) in str(failed)
+    assert "cannot be written" in str(failed)
+    assert "MEMORY_KB_MODELS" in str(failed.hint)
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "../evil", "a b", ""])

@@ -165,6 +165,10 @@ def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFai
             f"{host} has no model {model}, or does not give it to you (status {status})",
             f"check the spelling; if the model has terms, accept them at {host}/{model} and set HF_TOKEN",
         )
+    if isinstance(exc, OSError) and exc.filename:
+        return ProviderFailed(
+            f"{exc.filename} cannot be written: {exc.strerror or exc}", "set MEMORY_KB_MODELS to another folder"
+        )
     by_hand = f"run the command again, it continues; or copy the model's folder to {target} by hand"
     return ProviderFailed(
         f"{host} did not send {model}: {shorten(str(exc) or type(exc).__name__, 200)}", by_hand, is_passing=True
