@@ -54,6 +54,14 @@ def test_of_a_branched_conversation_the_shown_branch_counts(kb: KnowledgeBase, s
     assert "I prefer double quotes in Python code." in (kb.show(piece.id).text or "")
 
 
+@pytest.mark.parametrize("last", [None, "gone"])
+def test_a_conversation_whose_last_message_is_not_named_is_read_by_time(
+    kb: KnowledgeBase, source: Callable[..., Path], last: str | None
+) -> None:
+    report = kb.import_(source({"conversations.json": [CHATGPT[0] | {"current_node": last}]}))
+    assert any("I prefer double quotes in Python code." in (kb.show(one.id).text or "") for one in report.pieces)
+
+
 @pytest.mark.parametrize(
     ("wanted", "export", "session", "events"),
     [("claude-export", CLAUDE, "claude-11111111-aaaa", 3), ("chatgpt-export", CHATGPT, "chatgpt-c-1", 4)],

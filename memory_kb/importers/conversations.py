@@ -98,14 +98,20 @@ def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the messages of the branch that is shown, from its root to its last."""
+    """Return the messages of the branch that is shown, from its root to its last.
+
+    Where the export does not name the last, these are all, in the order of their times.
+    """
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    path: dict[str, Any] = {}
+    messages = {name: node["message"] for name, node in nodes.items() if isinstance(node.get("message"), dict)}
+    path: dict[str, None] = {}
     at = last
     while isinstance(at, str) and at in nodes and at not in path and len(path) < _MOST_NODES:
-        path[at] = nodes[at].get("message")
+        path[at] = None
         at = nodes[at].get("parent")
-    return [(name, message) for name, message in reversed(path.items()) if isinstance(message, dict)]
+    if not path:
+        return sorted(messages.items(), key=lambda one: normal_time(one[1].get("create_time")))
+    return [(name, messages[name]) for name in reversed(path) if name in messages]
 
 
 def _chatgpt_text(content: Mapping[str, Any]) -> str:
