@@ -186,7 +186,8 @@ def test_bullets_become_rules(kb: KnowledgeBase, source: Callable[..., Path]) ->
     reasons = {(one.what, one.why): one.first for one in report.left_out}
     assert reasons == {
         ("block", "memory-kb keeps this block itself"): "AGENTS.md:16",
-        ("paragraph", "a paragraph, not a rule in a list"): "AGENTS.md:3",
+        ("import", "names another file, @docs/rules.md; import that by itself"): "AGENTS.md:3",
+        ("paragraph", "a paragraph, not a rule in a list"): "AGENTS.md:5",
     }
 
 

@@ -17,6 +17,8 @@ from memory_kb.store.agent_memory_files import KINDS_OF_TYPES
 from memory_kb.text import as_text, parse_date, shorten
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+#: A line that takes another file in, as Claude Code reads it.
+_IMPORT = re.compile(r"@[\w~./-]+")
 _MOST = 2_000
 
 #: The files that agents or people curate by hand, line by line.
@@ -48,6 +50,8 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
 def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
     """Return what a bullet or paragraph of an instruction file becomes."""
     if not item.is_bullet:
+        if _IMPORT.fullmatch(item.text):
+            return NotePiece("import", path, item.line, why=f"names another file, {item.text}; import that by itself")
         return NotePiece("paragraph", path, item.line, why="a paragraph, not a rule in a list")
     if len(item.text) > _MOST:
         return NotePiece("bullet", path, item.line, why=f"longer than {_MOST:,} characters")
