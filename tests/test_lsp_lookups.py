@@ -243,3 +243,12 @@ def test_sections_fold_and_links_lead_to_their_notes(read: Reading) -> None:
     assert [(one["startLine"], one["endLine"]) for one in folds] == [(0, 3), (4, 11), (8, 11), (12, 14)]
     links = editor.ask("textDocument/documentLink", {"textDocument": {"uri": uri}})
     assert {one["target"].rpartition("/")[2] for one in links} == {"redis.md"}
+
+
+@pytest.mark.slow
+def test_a_note_with_thousands_of_sections_folds_while_somebody_waits(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "".join(f"## Release {number}\n\n- One fix.\n\n" for number in range(10_000)))
+    folds = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": uri}})
+    assert [(one["startLine"], one["endLine"]) for one in folds[:2]] == [(0, 3), (4, 7)]
+    assert len(folds) == 10_000

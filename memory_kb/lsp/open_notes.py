@@ -15,7 +15,7 @@ from memory_kb.index.editor_catalog import Catalog
 from memory_kb.lsp.cursor import blocks
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links
-from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, heading_words_span
+from memory_kb.markdown.scanner import Heading, find_anchor, find_headings, find_sections, heading_words_span
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -101,6 +101,11 @@ class Page:
         return self.text[entry.body.start : entry.body.end]
 
     @cached_property
+    def headings(self) -> tuple[Heading, ...]:
+        """The headings of its text."""
+        return tuple(find_headings(self.text))
+
+    @cached_property
     def links(self) -> tuple[TextLink, ...]:
         """The links of its text, those to its own headings among them."""
         return tuple(find_links(self.text, with_own=True))
@@ -182,7 +187,7 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
     heading = heading_span(page, own)
     if heading and heading.start <= offset <= heading.end and not own.title:
         return subject._replace(span=heading, way="title")
-    section = next((one.span for one in find_headings(page.text) if one.span.start <= offset <= one.span.end), None)
+    section = next((one.span for one in page.headings if one.span.start <= offset <= one.span.end), None)
     if section:
         return subject._replace(span=heading_words_span(page.text, section), way="section", section=section)
     return subject
@@ -269,7 +274,7 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
 def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     text = page.text.rstrip()
-    sections = [find_section(text, one.span) for one in find_headings(text)]
+    sections = find_sections(text).values()
     spans = [(max(0, one.start - 1), one.end) for one in blocks(page.text)]
     spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
     lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]
@@ -277,7 +282,7 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
 
 
 def _heading_symbols(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:
-    for heading in find_headings(page.text):
+    for heading in page.headings:
         if entry.body.start <= heading.span.start < entry.body.end:
             place = page.ruler.range(heading.span)
             yield lsp.DocumentSymbol(heading.words or "heading", lsp.SymbolKind.String, place, place)

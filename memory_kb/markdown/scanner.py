@@ -292,12 +292,26 @@ def find_section(text: str, place: Span) -> Span:
         >>> note[found.start : found.end]
         '## Steps\\n\\nBoil.\\n\\n'
     """
-    headings = list(find_headings(text))
-    level = next((one.level for one in headings if one.span == place), None)
-    if level is None:
-        return place
-    ends = (one.span.start for one in headings if one.span.start > place.start and one.level <= level)
-    return Span(place.start, next(ends, len(text)))
+    return find_sections(text).get(place, place)
+
+
+def find_sections(text: str) -> dict[Span, Span]:
+    """Return the section that each heading opens, by the place of its line.
+
+    Example:
+        >>> found = find_sections("# Tea\\n## Steps\\n### Boil\\n## Milk\\n")
+        >>> [(section.start, section.end) for section in found.values()]
+        [(0, 32), (6, 24), (15, 24), (24, 32)]
+    """
+    found: dict[Span, Span] = {}
+    opened: list[Heading] = []
+    for heading in find_headings(text):
+        while opened and opened[-1].level >= heading.level:
+            place = opened.pop().span
+            found[place] = Span(place.start, heading.span.start)
+        opened.append(heading)
+        found[heading.span] = Span(heading.span.start, len(text))
+    return found
 
 
 _ATX = lazy_regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
