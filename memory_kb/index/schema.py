@@ -109,6 +109,8 @@ CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     content = 'chunk_texts', content_rowid = 'chunk_rowid', tokenize = '{tokenizer}'
 );
 INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('hashsize', 16777216);
+-- What fits into a page of the file.
+INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('pgsz', 8100);
 """
 
 _EMBEDDING_CACHE = """
