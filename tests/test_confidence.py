@@ -1,4 +1,4 @@
-"""How far a rule is trusted: the worked numbers of the requirements."""
+"""How far a rule is trusted, in worked numbers."""
 
 from __future__ import annotations
 
