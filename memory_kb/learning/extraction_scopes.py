@@ -181,6 +181,11 @@ FEWEST = 2
 _MOST, _CHARS, _TOTAL = 60, 600, 10_000
 #: What a session, its files or a person's preferences are, is no learning to roll up.
 _KINDS = ("policy", "preference", "architecture", "decision", "fact", "rule", "pitfall")
+#: Words that name a folder and no project in particular.
+_COMMON = frozenset({
+    "project", "memory", "vault", "notes", "docs", "work", "code", "repo", "main", "test", "tests", "home", "data",
+    "default",
+})  # fmt: skip
 
 
 def choose_sources(scope: ExtractionScope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
@@ -260,9 +265,14 @@ def _strip_form(text: str) -> str:
 
 
 def names_of(project: str, sources: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the names that a learning for all projects may not mention."""
+    """Return the names that a learning for all projects may not mention, but for words that could be about anything.
+
+    Example:
+        >>> names_of("billing", ()), names_of("project", ())
+        (('billing',), ())
+    """
     names = (project, *(name for one in sources for name in (one.place.job, one.place.task) if name))
-    return tuple(dict.fromkeys(name for name in names if len(name) >= 4))
+    return tuple(dict.fromkeys(name for name in names if len(name) >= 4 and name.casefold() not in _COMMON))
 
 
 #: The most learnings of one answer, and the most quotes and tags of one learning.
