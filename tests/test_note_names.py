@@ -117,6 +117,14 @@ def test_a_new_name_with_quotes_is_quoted_in_frontmatter(run: Run, notes: Path) 
     assert note.read_text() == "---\nup: '[[Chai]]'\nat: \"é [[Chai#Bags]]\"  # why\n---\nSee [[Chai]].\n"
 
 
+def test_quotes_in_frontmatter_keep_their_signs_and_lines(run: Run, notes: Path) -> None:
+    note = notes / "Props.md"
+    written = "---\nup: \"🍵 [[Tea]]\\t and\n  more\"\nat: 'one\n\n  [[Tea]]'\n---\nSee [[Tea]].\n"
+    note.write_text(written)
+    assert run("--vault", notes, "rename", "sub/Tea.md", "Bob", "--file").returncode == 0
+    assert note.read_text() == written.replace("Tea", "Bob")
+
+
 def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run: Run, vault: Write) -> None:
     folder = vault(
         {

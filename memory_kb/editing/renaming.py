@@ -255,11 +255,22 @@ def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
     pieces, last = list[str](), 0
     for token in yaml.scan(block, yaml_loader()):
         if isinstance(token, yaml.ScalarToken) and token.style in ("'", '"'):
-            start, end, new = token.start_mark.index, token.end_mark.index, rewrite(token.value)
-            value = block[start:end] if new == token.value else emit(new, token.style)
-            pieces += [rewrite(block[last:start]), value]
+            start, end = token.start_mark.index, token.end_mark.index
+            pieces += [rewrite(block[last:start]), _rewrite_quoted(block[start:end], token.value, rewrite)]
             last = end
     return "".join((*pieces, rewrite(block[last:])))
+
+
+def _rewrite_quoted(written: str, value: str, rewrite: Callable[[str], str]) -> str:
+    """Return a value in quotes as it is written, rewritten in place where that says what it should."""
+    new = rewrite(value)
+    if new == value:
+        return written
+    inside = f"{written[0]}{rewrite(written[1:-1])}{written[-1]}"
+    with contextlib.suppress(InvalidBlock):
+        if load_mapping(f"value: {inside}") == {"value": new}:
+            return inside
+    return emit(new, written[0])
 
 
 class HeadingRenaming(NamedTuple):
