@@ -274,6 +274,16 @@ def compose(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def fold(name: str) -> str:
+    """Return a name as names are compared: in lower case, with its letters and marks as one sign each.
+
+    Example:
+        >>> fold("U\u0308ber") == fold("\u00dcber")
+        True
+    """
+    return compose(name.casefold())
+
+
 def without_marks(text: str) -> str:
     """Return a text without signs between its letters, so that the terms of scripts with marks are in it.
 

@@ -116,3 +116,14 @@ def test_a_statement_is_known_with_its_marks_apart(folder: Path, run: Run) -> No
             json.loads(run("learn", unicodedata.normalize("NFD", text), "--json", cwd=folder).stdout)["action"],
         ]
         assert made == ["created", "reinforced"]
+
+
+def test_a_renamed_file_or_heading_takes_along_links_with_marks_apart(vault: Vault, run: Run) -> None:
+    apart = unicodedata.normalize("NFD", "Übergröße")
+    linking = "[[Übergröße]], [x](Übergröße.md), [[übergröße#Prüfung]]\n"
+    own = unicodedata.normalize("NFD", "# Zähler\n\n## Prüfung\n\nText.\n")
+    folder = vault({"memory/config.yaml": "", f"memory/{apart}.md": own, "memory/b.md": linking})
+    assert run("lint", cwd=folder).returncode == 0
+    assert run("rename", f"memory/{apart}.md", "Maße", "--file", cwd=folder).returncode == 0
+    assert (folder / "memory/b.md").read_text() == "[[Maße]], [x](Maße.md), [[Maße#Prüfung]]\n"
+    assert run("lint", cwd=folder).returncode == 0
