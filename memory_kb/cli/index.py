@@ -128,8 +128,8 @@ _ALL = flag("--all whole", "List every finding, not the first 50.")
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
-    Beyond lint it reads every file and cuts it up anew, checks the database, looks for killed runs, and with --fix
-    repairs these.
+    Beyond lint it reads every file, cuts up anew what changed since it last agreed with the index, checks the database,
+    looks for killed runs, and with --fix repairs these.
 
     \b
     memory-kb doctor --fix
