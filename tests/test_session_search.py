@@ -109,6 +109,12 @@ def test_the_query_language(kb: KnowledgeBase) -> None:
         assert sorted(seqs(kb, query)) == expected, query
 
 
+def test_a_phrase_in_two_scripts_finds_its_short_words_too(kb: KnowledgeBase) -> None:
+    kb.sessions.append([Event(content="機能 עם من में")], session="mixed")
+    for word in ("עם", "من", "में"):
+        assert [session for session, _ in seqs(kb, f'"機能 {word}"')] == ["mixed"], word
+
+
 @given(st.text(max_size=30) | st.text(alphabet='"*:^()-+{}ANDORT ab.,検', max_size=20))
 def test_no_query_fails(kb: KnowledgeBase, query: str) -> None:
     result = kb.sessions.search(query.encode("utf-8", "replace").decode())

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import EventFilter
-from memory_kb.text import MARKED_WORD, cut_word, has_cjk, query_terms, shorten
+from memory_kb.text import MARKED_WORD, cut_word, has_cjk, is_glued, query_terms, shorten
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
 _OPERATORS = frozenset({"AND", "OR", "NOT", "NEAR"})
@@ -164,11 +164,11 @@ def _terms(piece: str) -> Iterator[str]:
 
 
 def _cjk_phrase(text: str) -> str:
-    """Return an expression for words in a script without spaces."""
+    """Return an expression for words of which some are in a script without spaces; the others are not cut."""
     phrases = []
     for word in MARKED_WORD.findall(text):
-        for piece, is_cjk in cut_word(word):
-            if not is_cjk:
+        for piece, is_cut in cut_word(word):
+            if not is_cut or is_glued(piece):
                 phrases.append(f'"{piece}"')
             else:
                 terms, is_short = query_terms(piece)
