@@ -274,11 +274,11 @@ def compose(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def fold(name: str) -> str:
-    """Return a name as names are compared: in lower case, with its letters and marks as one sign each.
+def name_key(name: str) -> str:
+    """Return what names are compared by: a name in lower case, with its letters and marks as one sign each.
 
     Example:
-        >>> fold("U\u0308ber") == fold("\u00dcber")
+        >>> name_key("U\u0308ber") == name_key("\u00dcber")
         True
     """
     return compose(name.casefold())

@@ -40,7 +40,7 @@ from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
-from memory_kb.text import encode, fold
+from memory_kb.text import encode, name_key
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class EditorActions:
             return (found.path, found.id) == (path, entry_id) if found else "/" not in target
 
         kept = catalog.kept_names(path, entry_id, way)
-        renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: fold(target) in kept)
+        renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: name_key(target) in kept)
         if way == "heading":
             heading = title_heading(note.text, entry)
             day, found, rest = heading.words.rpartition(shown_title(heading.words).strip() or heading.words)

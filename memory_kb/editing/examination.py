@@ -30,7 +30,7 @@ from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.project_files import project_files
-from memory_kb.text import count_tokens, encode, fold, short_id, shorten
+from memory_kb.text import count_tokens, encode, name_key, short_id, shorten
 from memory_kb.vault import Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _DraftCheck:
         self._is_memory = vault.memory is not None
         self._memories = read_unsaved(path, text, is_memory=self._is_memory)
         self._document = parse_document(text, path, default_status(path, is_memory=self._is_memory))
-        self._own_names = {fold(name) for one in self._memories for name in (one.id, one.title)}
+        self._own_names = {name_key(name) for one in self._memories for name in (one.id, one.title)}
         self._attachments = Attachments(vault)
         wanted = {(path, target) for one in self._memories for target in find_targets(one.text)}
         wanted |= {(path, link.to) for one in self._memories for link in one.links}
@@ -158,7 +158,7 @@ class _DraftCheck:
             if link.is_wikilink and find_anchor(self._text, link.anchor) is None:
                 yield Remark(link.whole, "link", "hint", say_missing("", link.anchor, link.kind))
         elif found is None:
-            if fold(target.strip()) in self._own_names:
+            if name_key(target.strip()) in self._own_names:
                 return
             if link.is_wikilink or not is_file(self._vault, self._path, target):
                 weight = "warning" if self._is_memory or not link.is_wikilink else "hint"
@@ -169,7 +169,7 @@ class _DraftCheck:
             yield Remark(link.whole, "link", "hint", say_missing(target, link.anchor, link.kind), target)
 
     def _leads(self, name: str) -> bool:
-        return fold(name.strip()) in self._own_names or self._catalog.resolve(name, self._path) is not None
+        return name_key(name.strip()) in self._own_names or self._catalog.resolve(name, self._path) is not None
 
     def _has_file(self, name: str) -> bool:
         is_there = any(is_file(self._vault, source, name) for source in (self._path, ""))

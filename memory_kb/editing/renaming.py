@@ -33,7 +33,7 @@ from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText
 from memory_kb.store.walk import would_take
-from memory_kb.text import fold, read_words
+from memory_kb.text import name_key, read_words
 from memory_kb.vault import Vault
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
@@ -140,7 +140,7 @@ def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str
     is_own = path == renaming.path and entry.id == renaming.entry_id
 
     def new_target(target: str) -> str | None:
-        is_meant = fold(target) == fold(renaming.old) and renaming.leads_to(target, path)
+        is_meant = name_key(target) == name_key(renaming.old) and renaming.leads_to(target, path)
         return renaming.new if is_meant else None
 
     def new_link(target: str) -> str | None:
@@ -408,11 +408,11 @@ def _new_target(target: str, source: str, moving: Moving) -> str | None:
         return None
     now, folder = moving.moves.get(found, found), posixpath.dirname(moving.moves.get(source, source))
     suffix = target[-3:] if target.lower().endswith(".md") else ""
-    beside = fold(posixpath.normpath(posixpath.join(posixpath.dirname(source), target)))
-    is_relative = beside in (fold(found), fold(found.removesuffix(".md")))
+    beside = name_key(posixpath.normpath(posixpath.join(posixpath.dirname(source), target)))
+    is_relative = beside in (name_key(found), name_key(found.removesuffix(".md")))
     path = now.removesuffix(".md")
     if "/" not in target and not (suffix and is_relative):
-        if fold(target.removesuffix(suffix)) != fold(_stem(found)):
+        if name_key(target.removesuffix(suffix)) != name_key(_stem(found)):
             return None
         path = target.removesuffix(suffix) if _stem(now) == _stem(found) else _stem(now)
         path = path if moving.is_alone(now) else now.removesuffix(".md")

@@ -31,7 +31,7 @@ from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FileStat, StoredEntry
-from memory_kb.text import encode, fold, hash_of
+from memory_kb.text import encode, hash_of, name_key
 from memory_kb.vault import default_status, place_of_path
 
 #: Characters that cannot be in a link.
@@ -92,7 +92,7 @@ class Catalog:
         These are the names of its file, which every reader of notes knows, and its aliases.
         """
         entry = self.entry(path, entry_id)
-        aliases = [fold(alias) for alias in aliases_of(entry)] if entry and way != "alias" else []
+        aliases = [name_key(alias) for alias in aliases_of(entry)] if entry and way != "alias" else []
         files = file_names(path)
         return frozenset(
             name
@@ -106,12 +106,12 @@ class Catalog:
 
     def way_of(self, entry: StoredEntry, target: str) -> str:
         """Return by which of its names a link leads to an entry: `id`, `file`, `title` or `alias`."""
-        name = fold(target.strip())
+        name = name_key(target.strip())
         if name == entry.id.casefold():
             return "id"
         if posixpath.basename(name).removesuffix(".md") == stem_of(entry.path):
             return "file"
-        return "alias" if name in map(fold, aliases_of(entry)) and name != fold(entry.title) else "title"
+        return "alias" if name in map(name_key, aliases_of(entry)) and name != name_key(entry.title) else "title"
 
     def incoming(self, entry: StoredEntry) -> tuple[IncomingLink, ...]:
         """Return the links of other entries to one."""

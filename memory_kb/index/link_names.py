@@ -13,7 +13,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
-from memory_kb.text import fold, read_words
+from memory_kb.text import name_key, read_words
 
 #: The day that a heading may begin with.
 DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
@@ -109,10 +109,10 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
             names.setdefault(f"{name}.md", entry)
     for entry in entries:
         for name in (entry.title, DAY_PREFIX.sub("", entry.title)):
-            names.setdefault(fold(name), entry)
+            names.setdefault(name_key(name), entry)
     for entry in entries:
         for alias in aliases_of(entry):
-            names.setdefault(fold(alias), entry)
+            names.setdefault(name_key(alias), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.id.casefold(): entry for entry in by_scope}
 
@@ -139,17 +139,17 @@ def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None
 
 def link_keys(target: str, source: str) -> tuple[str, str]:
     """Return the two names by which the target of a link in a file is looked up: its path, then its text."""
-    name = fold(target.strip())
-    folder = fold(posixpath.dirname(source))
+    name = name_key(target.strip())
+    folder = name_key(posixpath.dirname(source))
     return posixpath.normpath(posixpath.join("/", folder, name)), name
 
 
 def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> str | None:
     """Return a file that a link may mean as well as the one it leads to: called the same, and no deeper."""
-    stem = fold(target).removesuffix(".md")
+    stem = name_key(target).removesuffix(".md")
     if "/" in stem or len(files.get(stem, ())) <= 1 or stem != stem_of(found.path) or found.id.casefold() == stem:
         return None
-    if fold(posixpath.dirname(found.path)) == fold(posixpath.dirname(source)):
+    if name_key(posixpath.dirname(found.path)) == name_key(posixpath.dirname(source)):
         return None
     depth = found.path.count("/")
     return next((path for path in files[stem] if path != found.path and path.count("/") == depth), None)
@@ -167,13 +167,13 @@ def file_names(path: str) -> tuple[str, ...]:
         >>> file_names("Notes/sub/Tea.md")
         ('notes/sub/tea', 'sub/tea', 'tea')
     """
-    bare = fold(path).removesuffix(".md")
+    bare = name_key(path).removesuffix(".md")
     return (bare, *(bare[place + 1 :] for place, sign in enumerate(bare) if sign == "/"))
 
 
 def stem_of(path: str) -> str:
     """Return the name of a file alone, in lower case."""
-    return fold(posixpath.basename(path)).removesuffix(".md")
+    return name_key(posixpath.basename(path)).removesuffix(".md")
 
 
 def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:

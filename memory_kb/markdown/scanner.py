@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import Span
-from memory_kb.text import MARKED_WORD, MARKS, fold
+from memory_kb.text import MARKED_WORD, MARKS, name_key
 
 _QUOTES = lazy_regex(r"(?: {0,3}>[ \t]?)*")
 _BLANKS = lazy_regex(r"[ \t]*")
@@ -219,7 +219,7 @@ def normal_heading(words: str) -> str:
         >>> normal_heading("Why **we** use: `uv`?") == normal_heading("why we use uv")
         True
     """
-    return " ".join(MARKED_WORD.findall(fold(words).replace("_", " "))) or words.strip()
+    return " ".join(MARKED_WORD.findall(name_key(words).replace("_", " "))) or words.strip()
 
 
 def heading_address(words: str) -> str:
