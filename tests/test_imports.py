@@ -102,6 +102,7 @@ def test_what_was_forgotten_or_reworded_is_not_brought_back(
     written = notes_of(folder)
     again = kb.import_(origin)
     assert {action for _, action in counts(again)} == {"known"}
+    assert [one.line for one in again.pieces if "differ by now" in one.message] == [10]
     assert notes_of(folder) == written
 
 

@@ -16,7 +16,8 @@ from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.capture import read_statements, read_user_messages
-from memory_kb.learning.ingest import Learning
+from memory_kb.learning.ingest import Ingested, Learning
+from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, TranscriptImport
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 #: A request to remember something belongs to its conversation here, so that the time decides nothing.
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
+_CHANGED = "its text and the source's differ by now; it stays as it is"
 _CHATS = ("claude-export", "chatgpt-export")
 
 
@@ -148,11 +150,10 @@ class Imports:
         at = "" if place == Location() else f"@{place.scope}/{place.job or ''}/{place.task or ''}"
         found = list(_read_entries(source, kind, place, at, skipped))
         plan, run = self._memories.ingest("import", [learning for _, learning in found], dry_run=dry_run)
+        stored = self._memories.all() if any(one.action == "known" for one in plan.results) else ()
+        texts = {memory.id: memory.text for memory in stored if memory.is_live}
         reported = tuple(
-            ImportedPiece(
-                piece.what, piece.origin, piece.line, one.action, one.learning.draft.kind, one.id, one.path, one.message
-            )
-            for (piece, _), one in zip(found, plan.results, strict=True)
+            _report_piece(piece, one, texts.get(one.id)) for (piece, _), one in zip(found, plan.results, strict=True)
         )
         return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
 
@@ -233,3 +234,11 @@ def _read_conversation(
             draft = replace(made.draft, fields={**made.draft.fields, **origin})
             key = f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}{at}"
             yield NotePiece("statement", talk.session, event.seq), replace(made, draft=draft, key=key)
+
+
+def _report_piece(piece: NotePiece, one: Ingested, text: str | None) -> ImportedPiece:
+    """Return what was decided about a piece; a known entry stays as it is even if its source has changed."""
+    draft = one.learning.draft
+    is_own = one.action == "known" and one.id == one.learning.entry_id and text is not None
+    message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message
+    return ImportedPiece(piece.what, piece.origin, piece.line, one.action, draft.kind, one.id, one.path, message)
