@@ -82,6 +82,12 @@ def test_short_notes_are_found_beside_a_long_one(long_vault: Path, open_kb: Open
     assert {"memory/long.md", "memory/pit.md", "memory/fact.md"} <= set(paths)
 
 
+def test_a_long_note_that_fits_in_every_section_leaves_room_for_others(vault: MakeVault, open_kb: Open) -> None:
+    short = {f"note{n}.md": f"Topic{n}: Adyen's webhook times out. {filler(150 + n)}" for n in range(30)}
+    kb = open_kb(vault({"guide.md": guide(sections=40), **short}))
+    assert len(set(found(kb, "Adyen webhook times out", limit=10))) > 5
+
+
 def test_the_first_hits_are_the_same_for_every_limit(long_vault: Path, open_kb: Open) -> None:
     kb = open_kb(long_vault)
     all_of_them = [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=300).hits]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
-from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
+from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates, part_by_entry
 from memory_kb.search.groups import (
     Group,
     count_fitting,
@@ -50,6 +50,8 @@ WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
 #: Sections that are cut into passages, the best by their own words and meaning.
 MOST_SECTIONS = 24
+#: Sections of an entry that compete before its others, so that a long one leaves room for others.
+SECTIONS_FIRST = 2
 
 
 def retrieve(
@@ -157,10 +159,12 @@ def _how_far_to_guess(texts: Mapping[int, TextScore], full_score: float) -> floa
 def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> dict[int, Candidate]:
     """Return the best sections, and those that say the same as one of them, by key.
 
-    All of them where each entry is wanted, or where the successor of what is superseded may be far below it.
+    The best few of each entry come before its others. All sections compete where each entry is wanted, or where the
+    successor of what is superseded may be far below it.
     """
     cuts_all = by_entry or any(section.candidate.is_superseded for section in sections)
-    best = sections[: None if cuts_all else MOST_SECTIONS]
+    first, rest = part_by_entry(sections, SECTIONS_FIRST, lambda one: one.candidate.key - one.candidate.part)
+    best = [*first, *rest][: None if cuts_all else MOST_SECTIONS]
     alike = {(section.candidate.title, section.relevance) for section in best}
     return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
 
