@@ -33,8 +33,8 @@ _GLUED = (
 _WORD = lazy_regex(r"\w+")
 #: What words hold beside `\\w`: marks, in any script, for the inside of `[]`.
 MARKS = f"\u0300-\u036f{_SPACELESS}{_GLUED}"
-#: Words with their marks, with `_` and between it.
-MARKED_WORD, MARKED_NAME = lazy_regex(rf"[\w{MARKS}]+"), lazy_regex(rf"(?:[^\W_]|[{MARKS}])+")
+#: Words with their marks, with `_` and between it. The latter begin with a letter or digit.
+MARKED_WORD, MARKED_NAME = lazy_regex(rf"[\w{MARKS}]+"), lazy_regex(rf"[^\W_](?:[^\W_]|[{MARKS}])*")
 _SIGNS = lazy_regex(r"[^\w\s]+")
 _PLUS_PLUS = lazy_regex(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = lazy_regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
@@ -319,7 +319,7 @@ def slugify(text: str, limit: int = 60) -> str:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…"), slugify("one two three", 10)
         ('retry-then-fail', '日本語-メモ', 'note', 'one-two')
     """
-    slug = "-".join(MARKED_NAME.findall(compose(text[: 4 * limit]).casefold()))
+    slug = "-".join(MARKED_NAME.findall(compose(text[: 4 * limit].casefold())))
     cut = slug.encode()[:limit].decode(errors="ignore")
     if len(cut) < len(slug) and slug[len(cut)] != "-" and cut.rfind("-") >= limit // 2:
         cut = cut[: cut.rfind("-")]

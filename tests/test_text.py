@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.text import (
+    MARKS,
     count_tokens,
     cut_word,
     extra_terms,
@@ -132,7 +133,8 @@ def test_slugs(text: str, slug: str) -> None:
 def test_a_slug_is_a_safe_name(text: str, limit: int) -> None:
     slug = slugify(text, limit)
     assert 0 < len(slug.encode()) <= limit
-    assert re.fullmatch(r"[^\W_]+(?:-[^\W_]+)*", slug)
+    word = rf"[^\W_](?:[^\W_]|[{MARKS}])*"
+    assert re.fullmatch(f"{word}(?:-{word})*", slug)
     assert slugify(slug, limit) == slug
 
 
