@@ -21,8 +21,8 @@ from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevanc
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
+from memory_kb.search.hits import retrieve
 from memory_kb.search.query import parse_query
-from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_NAME, needs_cutting

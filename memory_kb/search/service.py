@@ -145,7 +145,7 @@ class Searching:
         self, index: SqliteIndex | PostgresIndex, request: Request, embedded: EmbeddedQuery, degraded: tuple[str, ...]
     ) -> SearchResult:
         """Rank the hits of one index, and name the files that it holds only in part."""
-        from memory_kb.search.search import FEW_WORDS, retrieve
+        from memory_kb.search.hits import FEW_WORDS, retrieve
 
         (vector_query, reasons), today = embedded, self._vault.clock().date()
         hits, notes = retrieve(index, request, self._vault.settings.ranking, today, vector_query)
@@ -277,7 +277,7 @@ class Searching:
         """Update the index, and explain what a search in this vault does not show."""
         from memory_kb.index.listing import explain_unread, find_entry_by_name
         from memory_kb.reports import WhyNot
-        from memory_kb.search.why_not import Absence
+        from memory_kb.search.explain import Absence
 
         self._index.refresh()
         constructed, unnamed = self.name_key_terms(request)
@@ -300,7 +300,7 @@ class Searching:
     ) -> WhyNot:
         """Explain what a search in an index does not show."""
         from memory_kb.reports import WhyNot
-        from memory_kb.search.why_not import Case, explain_absence
+        from memory_kb.search.explain import Case, explain_absence
 
         ranking, today = self._vault.settings.ranking, self._vault.clock().date()
         case = Case(index, entry, index.keys_of(entry), request, ranking, today, embedded.vector_query)

@@ -1,4 +1,4 @@
-"""Explain why a search did not return an entry: at which step it was dropped."""
+"""Explain the score of a hit, and why a search did not return an entry: at which step it was dropped."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, VectorQuery
 from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
 from memory_kb.search.candidates import CANDIDATES, Request
-from memory_kb.search.groups import count_fitting, diversify
+from memory_kb.search.groups import Group, count_fitting, diversify
+from memory_kb.search.pipeline import MOST_SECTIONS, SearchTrace, trace_search
 from memory_kb.search.query import TextQuery
-from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import MOST_SECTIONS, SearchTrace, explain_prominence, trace_search
+from memory_kb.search.scoring import (
+    ENTRY_WEIGHT,
+    PASSAGE_WEIGHT,
+    SIMILARITY_WEIGHT,
+    SUPERSEDED_FACTOR,
+    WEIGHTS,
+    Scored,
+    decay,
+)
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -166,7 +174,7 @@ def _ranked(case: Case, trace: SearchTrace, best: Scored) -> Absence:
     details = (
         f"relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({best.candidate.scope})",
         *missing,
-        explain_prominence(best),
+        _explain_prominence(best),
     )
     place = next((number for number, group in enumerate(trace.groups, 1) if group.chunk.key in keys), None)
     if place is None:
@@ -215,3 +223,68 @@ def _find_cause(item: Scored, shown: Sequence[Scored], ranking: Ranking) -> tupl
             f"; at a scope that weighs {widest:g}, as others above it, instead of {scope:g} it would be among them",
         )
     return "score", ""
+
+
+def explain_hit(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
+    """Return a line for every factor of a hit's score.
+
+    `before` is its rank before variety counted; None beyond the candidates.
+    """
+    best, candidate = group.best, group.best.candidate
+    lines = [
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
+    ]
+    if best.share < 1:
+        lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
+    if candidate.is_superseded:
+        lines[0] += f" x {SUPERSEDED_FACTOR:g} (superseded by a newer entry)"
+    lines += _explain_relevance(best, trace)
+    lines += _explain_words(trace, candidate.key)
+    lines.append(_explain_prominence(best))
+    if before is None:
+        lines.append("relevance: beyond the candidates that compete; by BM25 alone")
+    elif before != rank:
+        lines.append(
+            f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
+        )
+    if group.size > 1:
+        lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
+    return tuple(lines)
+
+
+def _explain_relevance(scored: Scored, trace: SearchTrace) -> Iterator[str]:
+    """Yield what the relevance of a passage is made of: its words, and its nearness in meaning."""
+    text, shares = trace.texts.get(scored.candidate.key), trace.shares.get(scored.passage)
+    if scored.vector is not None and scored.bm25 is not None:
+        yield f"relevance: nearness in meaning {scored.vector:.4f} beside words {scored.bm25:.4f}, of 1 each"
+    if text and shares:
+        name = "relevance" if scored.vector is None else "words"
+        terms = [
+            f"{(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}",
+            f"{(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}",
+            f"{ENTRY_WEIGHT:g} x note {shares.entry:.4f}",
+        ]
+        if shares.similarity:
+            terms.append(f"{SIMILARITY_WEIGHT:g} x similarity to the best {shares.similarity:.4f}")
+        of_best = scored.relevance if scored.bm25 is None else scored.bm25
+        yield f"{name}: {' + '.join(terms)} = {shares.total:.4f}, which is {of_best:.4f} of the best"
+        bonus = f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else ""
+        yield f"section: BM25 {text.own:.3g}{bonus}"
+
+
+def _explain_words(trace: SearchTrace, key: int) -> list[str]:
+    """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
+    query = trace.found.query
+    if query is None or trace.finder is None or key not in trace.said:
+        return []
+    said, lacking = trace.finder.name_terms(trace.said[key])
+    parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
+    named = {name: ", ".join(term.strip('" *') for term in terms) for name, terms in parts.items() if terms}
+    return ["; ".join(f"{name} {terms}" for name, terms in named.items())]
+
+
+def _explain_prominence(scored: Scored) -> str:
+    """Return what the prominence of a candidate is made of."""
+    candidate = scored.candidate
+    age = f"{scored.weight.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"
