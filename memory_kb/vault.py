@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.machine_seal import NO_SEAL, Seal
 from memory_kb.model import Location, make_place
 from memory_kb.regular_files import MACHINE, open_regular
-from memory_kb.seal import NO_SEAL, Seal
 from memory_kb.settings import Settings
 from memory_kb.text import moment_text
 

@@ -10,10 +10,10 @@ import pytest
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
-from memory_kb.providers.base import Embedder, Llm, Purpose
 from memory_kb.providers.gemini import gemini_embedder, gemini_llm
 from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Timing
 from memory_kb.providers.openai import openai_embedder, openai_llm
+from memory_kb.providers.protocols import Embedder, Llm, Purpose
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from postgres_server import OpenTeam, Server
     from repositories import Clone
 
-    from memory_kb.providers.base import Embedder
+    from memory_kb.providers.protocols import Embedder
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -13,7 +13,7 @@ from support import query
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.vectors import make_passages
-from memory_kb.providers.base import VectorSpace
+from memory_kb.providers.protocols import VectorSpace
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -13,7 +13,7 @@ import test_hooks
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_hook_call
-from memory_kb.injected import classify_own_text
+from memory_kb.injected_text import classify_own_text
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memory_kb.index.rows import RawNote, decode_note, read_note
+from memory_kb.index.note_chunks import RawNote, decode_note, read_note
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import scan_blocks
 from memory_kb.markdown.sections import SECTION, Piece, split_text

@@ -15,8 +15,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.index.embedding import VectorSearch
-from memory_kb.providers.base import Limits, Purpose, VectorSpace
+from memory_kb.index.vector_search import VectorSearch
+from memory_kb.providers.protocols import Limits, Purpose, VectorSpace
 
 Open = Callable[..., KnowledgeBase]
 Make = Callable[..., Path]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.context.framing import as_block, as_line, frame
 from memory_kb.context.sections import Context
-from memory_kb.injected import BEGIN, END, classify_own_text
+from memory_kb.injected_text import BEGIN, END, classify_own_text
 from memory_kb.text import count_tokens
 
 MakeVault = Callable[[Files], Path]

@@ -11,7 +11,7 @@ from conftest import NOW, Files, Run
 from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.context.gather import find_labels
+from memory_kb.context.material import find_labels
 from memory_kb.context.sections import Context
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.memory import Memory

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import entry
 
-from memory_kb import KnowledgeBase, injected
+from memory_kb import KnowledgeBase, injected_text
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.memory import Memory
 from memory_kb.model import Location
@@ -182,13 +182,13 @@ def test_any_file(text: str, count: int) -> None:
     assert outside(made).startswith(outside(text))
     assert marks_in(made) == [1, 1]
     assert planned(made, relevant, avoid) is None
-    assert "yzzyva" not in injected.strip(made)
+    assert "yzzyva" not in injected_text.remove_injected(made)
 
 
 def test_what_is_ours_is_known_as_ours() -> None:
     made = planned("")
     assert made
-    assert injected.classify_own_text(made) == "whole"
+    assert injected_text.classify_own_text(made) == "whole"
     assert first_own_words("Fix the parser.\n" + made, 100) == "Fix the parser."
 
 

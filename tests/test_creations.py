@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from memory_kb.seal import NO_SEAL
+from memory_kb.machine_seal import NO_SEAL
 from memory_kb.store.journal import Journal
 
 

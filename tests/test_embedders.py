@@ -14,10 +14,10 @@ from conftest import REPOSITORY
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import QUERY, open_http_client
 from memory_kb.providers.openai import openai_embedder
+from memory_kb.providers.protocols import Embedder, Limits, VectorSpace
 
 # What comes back.
 

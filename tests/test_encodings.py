@@ -11,7 +11,7 @@ from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
-from memory_kb.index.rows import read_raw
+from memory_kb.index.note_chunks import read_raw
 from memory_kb.model import FileStat
 from memory_kb.text import decode_text
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.learning import conversation
 from memory_kb.learning.conversation import clean_for_model, read_conversation
 from memory_kb.store.events import Event

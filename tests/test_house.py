@@ -18,7 +18,7 @@ HEAVY = (
     *("markdown_it", "http", "tokenizers", "onnxruntime", "concurrent"),
 )
 #: What a search without options, an unchanged index and a hook do without, too.
-SLOW_TO_LOAD = ("click", "dataclasses", "inspect", "yaml", "memory_kb.reports", "memory_kb.index.rows")
+SLOW_TO_LOAD = ("click", "dataclasses", "inspect", "yaml", "memory_kb.reports", "memory_kb.index.note_chunks")
 
 
 #: What no class that a frequent command loads needs to be.

@@ -18,7 +18,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.index import doctor
-from memory_kb.index.rows import RawNote, ReadNote
+from memory_kb.index.note_chunks import RawNote, ReadNote
 from memory_kb.index.sync import read_as_indexed
 
 Vault = Callable[[Files], Path]

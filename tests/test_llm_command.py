@@ -17,7 +17,7 @@ from extracting import SAID, answer, learning, log_session
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import classify_own_text
+from memory_kb.injected_text import classify_own_text
 
 if TYPE_CHECKING:
     from conftest import Run

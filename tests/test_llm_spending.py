@@ -15,8 +15,8 @@ from asking import FILLED, FORM, KEY, LLMS, proper, quick
 from conftest import REPOSITORY
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.providers.base import Llm
 from memory_kb.providers.openai import openai_llm
+from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
-from memory_kb.providers.base import Llm, OfflineLlm
 from memory_kb.providers.http import ProviderCalls, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm
+from memory_kb.providers.protocols import Llm, OfflineLlm
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

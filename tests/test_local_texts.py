@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tiny_models import LONG, TABLE, WIDTH, embed, make_model, numbers, unit, write_json, write_onnx
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits
 from memory_kb.providers.local import LocalEmbedder
+from memory_kb.providers.protocols import Limits
 
 pytest.importorskip("onnxruntime")
 

@@ -333,7 +333,7 @@ def test_a_signature_that_cannot_be_read_at_the_moment_sets_nothing_aside(
         return open_for_reading(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("memory_kb.seal.open_for_reading", read)
+        patch.setattr("memory_kb.machine_seal.open_for_reading", read)
         with open_kb(folder) as kb:
             kb.sync()
     assert [place.name for place in machine.parent.glob(".memory-kb*")] == [".memory-kb"]

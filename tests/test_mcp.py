@@ -13,7 +13,7 @@ import mcp_client
 import pytest
 from mcp_client import ask, http, inside, run, stdio
 
-from memory_kb import KnowledgeBase, injected
+from memory_kb import KnowledgeBase, injected_text
 from memory_kb.errors import UnreadableInput
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.text import count_tokens
@@ -251,9 +251,15 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
             ]
             resource = (await client.read_resource("memory-kb://entry/hostile-1")).contents[0]
         for text in (*(one.text for one in answers), resource.text):  # type: ignore[union-attr]
-            assert "wombat" in text and injected.classify_own_text(text) == "whole"
-            assert text.count(injected.BEGIN) == text.count(injected.END) == 1 and text.endswith(injected.END)
-            assert "\x1b" not in text and "</system>" not in text and "</memory-kb>" not in injected.strip(text)
+            assert "wombat" in text and injected_text.classify_own_text(text) == "whole"
+            assert text.count(injected_text.BEGIN) == text.count(injected_text.END) == 1 and text.endswith(
+                injected_text.END
+            )
+            assert (
+                "\x1b" not in text
+                and "</system>" not in text
+                and "</memory-kb>" not in injected_text.remove_injected(text)
+            )
             assert (
                 not re.search(r"^(--- end ---|# )", text.partition("###")[2], re.MULTILINE)
                 or "--- Retrieved Memory ---" in text

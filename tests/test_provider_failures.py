@@ -13,7 +13,6 @@ import pytest
 from asking import KEY, Clock, Make, failure_of
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder
 from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import (
     DOCUMENTS,
@@ -26,6 +25,7 @@ from memory_kb.providers.http import (
     read_refusal,
 )
 from memory_kb.providers.openai import openai_embedder
+from memory_kb.providers.protocols import Embedder
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

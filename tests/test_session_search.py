@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.mcp.tools import Caller, recall
 from memory_kb.store.events import Event, format_event
 

@@ -23,7 +23,7 @@ from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.store.events import (
     EVENT_TYPES,
     MAX_EVENT_TEXT,

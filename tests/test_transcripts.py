@@ -10,7 +10,7 @@ import pytest
 from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.sessions.markdown_chats import turns_of
 
 Open = Callable[..., KnowledgeBase]

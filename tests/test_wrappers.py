@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.learning.user_text import own_words, split_message
 
 IDE = """# Context from my IDE setup:

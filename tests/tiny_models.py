@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from memory_kb.providers.base import Purpose
 from memory_kb.providers.local import LocalEmbedder
+from memory_kb.providers.protocols import Purpose
 
 Floats = NDArray[np.float32]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.store.events import Event
 
 Record = dict[str, Any]

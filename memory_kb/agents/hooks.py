@@ -138,7 +138,7 @@ class Hooks:
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
         from memory_kb.agents.stop_prompt import ASKED, QUESTION, is_headless, should_ask
-        from memory_kb.injected import mark_as_own
+        from memory_kb.injected_text import mark_as_own
         from memory_kb.store.events import Event
         from memory_kb.store.session_log import prepare
 

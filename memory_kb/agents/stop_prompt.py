@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from memory_kb.injected import is_own_call
+from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.sessions.tool_calls import read_tool_call
 from memory_kb.store.events import COMPACTION, Event, strings_of

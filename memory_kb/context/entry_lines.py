@@ -17,7 +17,7 @@ from memory_kb.text import count_tokens, short_id
 
 if TYPE_CHECKING:
     from memory_kb.learning.citations import ClaimState
-    from memory_kb.providers.base import TokenCounter
+    from memory_kb.providers.protocols import TokenCounter
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500

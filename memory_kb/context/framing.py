@@ -4,7 +4,7 @@
 import re
 from typing import NamedTuple
 
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.text import shorten

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memory_kb.injected import strip
+from memory_kb.injected_text import remove_injected
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Filters
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
@@ -44,7 +44,7 @@ def find_task(prompt: str) -> str:
     """
     from memory_kb.learning.user_text import MAX_MESSAGE, split_message
 
-    text = strip(prompt) if len(prompt) <= MAX_MESSAGE else prompt
+    text = remove_injected(prompt) if len(prompt) <= MAX_MESSAGE else prompt
     if len(text) <= MAX_MESSAGE:
         text = split_message(text).sent
     if len(text) > _LONGEST:

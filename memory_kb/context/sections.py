@@ -29,8 +29,8 @@ from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import short_id, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.context.gather import FittingEntry, Material
-    from memory_kb.providers.base import TokenCounter
+    from memory_kb.context.material import FittingEntry, Material
+    from memory_kb.providers.protocols import TokenCounter
     from memory_kb.settings import ContextSettings
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.context.entry_lines import ClaimChecks
-from memory_kb.context.gather import ContextTask, gather
+from memory_kb.context.material import ContextTask, gather_material
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import UsageError
 from memory_kb.learning.citations import ClaimState, assess
@@ -83,7 +83,7 @@ class Contexts:
         """Return the context of a task, without some entries; `degraded` says what it lacks."""
         today, counter = self._vault.clock().date(), self._models.counter
         claims = ClaimChecks(self._make_assessor(today))
-        material, degraded = gather(
+        material, degraded = gather_material(
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )
         settings, theirs = self._vault.settings.context, self._search_agent_memory(wanted.task)

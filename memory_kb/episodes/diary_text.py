@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.memory import Memory
-from memory_kb.providers.base import form_of
+from memory_kb.providers.protocols import form_of
 from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time

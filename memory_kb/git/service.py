@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.memory import Memory
-    from memory_kb.providers.base import Embedder
+    from memory_kb.providers.protocols import Embedder
     from memory_kb.vault import Vault
 
 

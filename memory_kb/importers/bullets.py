@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_letters, read_source_note, tag_of
-from memory_kb.injected import strip
+from memory_kb.injected_text import remove_injected
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.lists_and_fences import find_sections
 from memory_kb.markdown.outline import OWN_BLOCK, Bullet, read_outline
@@ -111,7 +111,7 @@ def _topic_kind(meta: Mapping[str, Any]) -> str | None:
 
 def _read_topic(file: TextFile) -> NotePiece:
     note = read_source_note(file)
-    said = strip(note.body).strip()
+    said = remove_injected(note.body).strip()
     if not has_letters(said):
         return NotePiece("memory", file.path, note.line, why="it has no words")
     fields = came_from(f"agent's memory: {file.path}")
@@ -128,7 +128,7 @@ def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
     parts += [(one.heading, one.content, note.line + note.body.count("\n", 0, one.span.start)) for one in sections]
     for title, place, line in parts:
         text = note.body[place.start : place.end]
-        said = _COMMENT.sub("", strip(text)).strip()
+        said = _COMMENT.sub("", remove_injected(text)).strip()
         if not has_letters(said):
             if text.strip():
                 yield NotePiece("section", file.path, line, why="it has no words of its own")

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
+from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
 from memory_kb.index.entry_texts import EntryText
 from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
 from memory_kb.index.lint_cache import (
@@ -25,11 +26,10 @@ from memory_kb.index.lint_cache import (
     Node,
     VaultFindings,
 )
-from memory_kb.index.rows import decode_note, explain_unreadable
+from memory_kb.index.note_chunks import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
-from memory_kb.index.unindexed import compare_with_disk, find_hidden_changes
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry

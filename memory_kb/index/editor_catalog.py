@@ -25,7 +25,7 @@ from memory_kb.index.link_names import (
     resolve,
     stem_of,
 )
-from memory_kb.index.rows import RawNote, read_note
+from memory_kb.index.note_chunks import RawNote, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document

@@ -18,8 +18,8 @@ from memory_kb.store.machine_folder import adopt
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
-    from memory_kb.index.embedding import Estimate
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.index.vector_search import Estimate
     from memory_kb.index.vectors import Pruned
     from memory_kb.reports import Findings
     from memory_kb.store.writer import Writer
@@ -74,7 +74,7 @@ class Indexing:
         """
         if not self._index.may_embed:
             return None
-        from memory_kb.index.unindexed import pending_passages
+        from memory_kb.index.disk_differences import pending_passages
 
         return self._index.use(
             lambda index: self._index.vector_search.estimate(index, pending_passages(self._vault, index))

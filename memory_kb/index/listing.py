@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
+from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
@@ -27,9 +28,8 @@ from memory_kb.index.link_names import (
     read_metadata,
     resolve,
 )
-from memory_kb.index.rows import decode_note
+from memory_kb.index.note_chunks import decode_note
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.unindexed import compare_with_disk, find_hidden_changes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from memory_kb.index.tokenizer import WordCutter
     from memory_kb.memory import Memory
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
 
 
 #: Called with how many files or texts are done, and of how many; 0 where that is not known.

@@ -20,7 +20,7 @@ from memory_kb.text import fits_tag, printable
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from memory_kb.providers.base import Vectors, VectorSpace
+    from memory_kb.providers.protocols import Vectors, VectorSpace
 
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"

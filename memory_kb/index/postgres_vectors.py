@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.providers.base import Vectors, VectorSpace
+    from memory_kb.providers.protocols import Vectors, VectorSpace
 
 #: Up to this many bytes of vectors are read and compared here, exactly as those of a machine's own index are.
 #: For more, pgvector's HNSW finds the nearest.

@@ -22,11 +22,11 @@ from memory_kb.index.database import (
     transaction,
 )
 from memory_kb.index.event_search import EventFinder
-from memory_kb.injected import strip
+from memory_kb.injected_text import remove_injected
+from memory_kb.machine_seal import Seal
 from memory_kb.model import to_int64
 from memory_kb.regular_files import open_for_reading, open_regular
 from memory_kb.reports import SessionHit
-from memory_kb.seal import Seal
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.text import extra_terms, has_cjk, printable
@@ -354,7 +354,7 @@ class _Reader:
 def _row(event: Event, session: str, offset: int) -> Row:
     text = searchable(event)
     if event.injected == "part":
-        text = strip(text)
+        text = remove_injected(text)
     text = printable(text).replace("\0", " ")
     terms = extra_terms(text) if has_cjk(text) else None
     kind = (event.ts, event.job, event.task, event.agent, event.type, event.event, event.role, event.tool)

@@ -17,7 +17,7 @@ from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
-    from memory_kb.index.rows import RawNote, ReadNote
+    from memory_kb.index.note_chunks import RawNote, ReadNote
     from memory_kb.index.sqlite_writer import SqliteWriter
 
 
@@ -137,8 +137,8 @@ def has_changed_files(
 
 
 def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
-    """Return `rows.read_raw` with the vault's size limit; raise `OSError` if the file cannot be read."""
-    from memory_kb.index.rows import read_raw
+    """Return `note_chunks.read_raw` with the vault's size limit; raise `OSError` if the file cannot be read."""
+    from memory_kb.index.note_chunks import read_raw
 
     return read_raw(file, vault.settings.index.max_file_bytes)
 
@@ -253,7 +253,7 @@ class SyncRun:
         return number
 
     def _apply(self, writer: "SqliteWriter", difference: Difference) -> None:
-        from memory_kb.index.rows import say_unreadable
+        from memory_kb.index.note_chunks import say_unreadable
 
         file, known, _ = difference
         if file is None:
@@ -290,8 +290,8 @@ def put_note(writer: "SqliteWriter", vault: Vault, raw: "RawNote", *, is_known: 
 
 
 def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
-    """Return `rows.read_note` with the scope and the default status that the file's path implies."""
-    from memory_kb.index.rows import read_note
+    """Return `note_chunks.read_note` with the scope and the default status that the file's path implies."""
+    from memory_kb.index.note_chunks import read_note
 
     path, is_memory = raw.stat.path, vault.memory is not None
     return read_note(raw, place_of_path(path, is_memory=is_memory), default_status(path, is_memory=is_memory))

@@ -32,9 +32,9 @@ from memory_kb.text import pluralize
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
-    from memory_kb.index.embedding import VectorSearch
     from memory_kb.index.team import Team
-    from memory_kb.providers.base import Embedder
+    from memory_kb.index.vector_search import VectorSearch
+    from memory_kb.providers.protocols import Embedder
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
 _SEARCH_WAIT_SECONDS = 1.0
@@ -270,7 +270,7 @@ class VaultIndex:
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
         """Return how many files the index lacks, and why it could not be updated."""
-        from memory_kb.index.unindexed import compare_with_disk
+        from memory_kb.index.disk_differences import compare_with_disk
 
         pending = compare_with_disk(self._vault, index).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {pluralize(pending, 'file')}",) if pending else ())
@@ -415,7 +415,7 @@ class VaultIndex:
     @functools.cached_property
     def vector_search(self) -> "VectorSearch":
         """The embedding models of this vault and their vectors."""
-        from memory_kb.index.embedding import VectorSearch, open_vector_search
+        from memory_kb.index.vector_search import VectorSearch, open_vector_search
 
         return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from memory_kb.index.database import DATABASE, transaction
 from memory_kb.index.port import VectorTable
 from memory_kb.markdown.sections import cut_passages
-from memory_kb.providers.base import VectorSpace
+from memory_kb.providers.protocols import VectorSpace
 from memory_kb.regular_files import open_regular
 from memory_kb.text import hash_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
 
     Keys = NDArray[np.int64]
 

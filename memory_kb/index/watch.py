@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
-from memory_kb.index.embedding import open_vector_search
 from memory_kb.index.port import Progress
 from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
+from memory_kb.index.vector_search import open_vector_search
+from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import MACHINE, make_folder
 from memory_kb.reports import WatchReport
-from memory_kb.seal import load_seal_key
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize

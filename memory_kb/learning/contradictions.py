@@ -13,8 +13,8 @@ from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
-from memory_kb.providers.base import form_of
 from memory_kb.providers.models import Models
+from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, word_set
 from memory_kb.store.changes import Change, plan_fields, with_links, with_words

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.injected import is_own_call, strip
+from memory_kb.injected_text import is_own_call, remove_injected
 from memory_kb.store.events import FRAME, Event, cut, strings_of
 from memory_kb.text import shorten
 
@@ -174,4 +174,4 @@ def is_human(event: Event) -> bool:
 def clean_for_model(text: str | None) -> str:
     """Return a text without what memory-kb put there and without credentials."""
     # Far more than is shown of one text, so that half a credential at the cut is not shown either.
-    return redact(cut(strip(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()
+    return redact(cut(remove_injected(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()

@@ -149,10 +149,10 @@ class EntryVerbs:
         Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
         index is marked as in need of an update in the background.
         """
-        from memory_kb.index.unindexed import Unindexed
+        from memory_kb.index.disk_differences import UnindexedNotes
 
         def find(index: SqliteIndex) -> StoredEntry | None:
-            with closing(Unindexed(self._vault, index)) as newer, index.snapshot():
+            with closing(UnindexedNotes(self._vault, index)) as newer, index.snapshot():
                 newer.read(None)
                 self._index.needs_background_update = not newer.is_whole
                 while True:

@@ -10,7 +10,7 @@ from memory_kb.errors import UsageError
 from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean_for_model
 from memory_kb.memory import Memory
 from memory_kb.model import Location
-from memory_kb.providers.base import form_of
+from memory_kb.providers.protocols import form_of
 from memory_kb.text import hash_of, printable, shorten
 
 #: Importance at creation.

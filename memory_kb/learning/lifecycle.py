@@ -15,7 +15,7 @@ from memory_kb.learning.text_comparison import fingerprint, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import WORKING_KINDS, Location
-from memory_kb.providers.base import form_of
+from memory_kb.providers.protocols import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.json_lines import append_lines, read_objects

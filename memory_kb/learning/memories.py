@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
     from memory_kb.store.changes import Change, Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault

@@ -15,7 +15,7 @@ from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
-    from memory_kb.providers.base import TokenCounter
+    from memory_kb.providers.protocols import TokenCounter
 
 #: The kinds that the playbook holds.
 RULE_KINDS = ("rule", "pitfall")

@@ -36,6 +36,7 @@ from memory_kb.learning.playbook import (
     was_reviewed,
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
+from memory_kb.machine_seal import Seal
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import FilterWords
@@ -43,7 +44,6 @@ from memory_kb.providers.command import run_group
 from memory_kb.providers.models import Models
 from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
-from memory_kb.seal import Seal
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.store.writer import Writer
 from memory_kb.text import load_json

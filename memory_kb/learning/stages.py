@@ -11,8 +11,8 @@ from memory_kb.errors import UsageError
 from memory_kb.learning.memories import Memories
 from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
-from memory_kb.providers.base import form_of
 from memory_kb.providers.models import Models
+from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport, StageReport
 from memory_kb.store.changes import Plan, create_file, plan_fields, write_file
 from memory_kb.store.files import find_note

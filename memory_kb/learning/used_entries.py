@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from memory_kb.injected import is_own_call, strip
+from memory_kb.injected_text import is_own_call, remove_injected
 from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
@@ -28,7 +28,7 @@ def words_of_work(events: Iterable[Event]) -> frozenset[str]:
         if event.injected == "whole" or is_own_call(event.tool, event.args):
             continue
         if event.type == "message" and event.role == "assistant":
-            found.update(_long_words(strip(event.content or "")))
+            found.update(_long_words(remove_injected(event.content or "")))
         elif event.type == "tool_call" and event.args:
             found.update(_long_words(" ".join(strings_of(event.args))))
     return frozenset(found)
@@ -93,7 +93,7 @@ def find_marks(events: Iterable[Event]) -> dict[str, str]:
             continue
         for text in (event.content or "", *(strings_of(event.args) if event.args else ())):
             if _BEGINS in text.lower():
-                marks |= parse_marks(strip(text))
+                marks |= parse_marks(remove_injected(text))
     return marks
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.injected import in_own_words, strip
+from memory_kb.injected_text import in_own_words, remove_injected
 from memory_kb.lazy_regex import lazy_regex
 
 #: A longer message is a pasted document.
@@ -149,7 +149,7 @@ def own_words(message: str) -> str:
     """
     if len(message) > MAX_MESSAGE:
         return ""
-    text = split_message(in_own_words(strip(message))).sent
+    text = split_message(in_own_words(remove_injected(message))).sent
     if _PROMPT.match(text):
         return ""
     text = _remove_tags(_FENCE.sub("\n", text.replace("\r\n", "\n")))

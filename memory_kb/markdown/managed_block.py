@@ -6,7 +6,7 @@ import re
 
 from memory_kb.errors import CannotSplice
 
-#: What a block ends with; `injected.py` knows blocks between such marks for our own text.
+#: What a block ends with; `injected_text.py` knows blocks between such marks for our own text.
 END = "<!-- memory-kb:end -->"
 #: What is before both marks in a program.
 COMMENT = "// "

@@ -6,9 +6,9 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Llm, is_loopback
 from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
+from memory_kb.providers.protocols import Llm, is_loopback
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:

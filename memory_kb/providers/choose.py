@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Llm, OfflineLlm, display_host, is_loopback
+from memory_kb.providers.protocols import Embedder, Llm, OfflineLlm, display_host, is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.injected import mark_as_own
+from memory_kb.injected_text import mark_as_own
 from memory_kb.providers.llm import Misfilled, fill_form, with_schema
 from memory_kb.providers.spending import SpendLog, TokenUsage
 from memory_kb.text import count_tokens

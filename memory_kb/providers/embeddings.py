@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Purpose, VectorSpace
 from memory_kb.providers.http import ProviderCalls, Refused
+from memory_kb.providers.protocols import Limits, Purpose, VectorSpace
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
 
     #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
     Ask = Callable[[Sequence[str]], Vectors]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Purpose, display_host, is_loopback
+from memory_kb.providers.protocols import Purpose, display_host, is_loopback
 from memory_kb.text import load_json, printable, shorten
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Purpose, VectorSpace
 from memory_kb.providers.model_files import FETCH_AGAIN, ModelConfig, find_fingerprint, find_onnx, read_config
+from memory_kb.providers.protocols import Limits, Purpose, VectorSpace
 from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped, import-not-found, unused-ignore]
     from tokenizers import Tokenizer
 
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
 
     Floats = NDArray[np.float32]
 

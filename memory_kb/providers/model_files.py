@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import display_host
+from memory_kb.providers.protocols import display_host
 from memory_kb.text import load_json, shorten
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.

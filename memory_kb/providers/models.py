@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.providers.base import Llm, TokenCounter
+from memory_kb.providers.protocols import Llm, TokenCounter
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:

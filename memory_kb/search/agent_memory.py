@@ -83,7 +83,7 @@ class AgentMemory:
                 continue
         if not stats:
             return False
-        from memory_kb.index.rows import read_note, read_raw
+        from memory_kb.index.note_chunks import read_note, read_raw
 
         seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
         if seen != self._seen or self._index is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.providers.base import Llm
 from memory_kb.providers.models import Models
+from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import Memo
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import is_long, parse_words

@@ -153,7 +153,7 @@ class Searching:
             notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
         cut, faults = index.cut_files(), index.faults(request.filters)
         if cut or faults:
-            from memory_kb.index.rows import describe_cut, describe_faults
+            from memory_kb.index.note_chunks import describe_cut, describe_faults
 
             reasons += (*describe_faults(faults), *describe_cut(cut))
         mode = "text" if vector_query is None else "vector" if request.mode == "vector" else "hybrid"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from memory_kb.injected import is_own_call
+from memory_kb.injected_text import is_own_call
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_tool_call

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, groupby
 
-from memory_kb.injected import is_own_call
+from memory_kb.injected_text import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.user_text import find_subject, own_words, sentences

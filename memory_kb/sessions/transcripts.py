@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from memory_kb.injected import is_own_call
+from memory_kb.injected_text import is_own_call
 from memory_kb.learning.user_text import split_message
 from memory_kb.store.events import Event, NoEvent, load_object, printable_line, text_of
 

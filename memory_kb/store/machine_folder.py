@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
+from memory_kb.machine_seal import Seal, SealKey, load_seal_key
 from memory_kb.regular_files import MACHINE, make_folder, open_for_reading, replace_file
-from memory_kb.seal import Seal, SealKey, load_seal_key
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"

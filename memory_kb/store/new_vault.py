@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
+from memory_kb.machine_seal import load_seal_key
 from memory_kb.regular_files import MACHINE
-from memory_kb.seal import load_seal_key
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.vault import is_memory_folder, vaults_around
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import Redacted, find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
-from memory_kb.injected import classify_own_text, is_own_call
+from memory_kb.injected_text import classify_own_text, is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular

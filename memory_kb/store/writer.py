@@ -13,10 +13,10 @@ from pathlib import Path
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
+from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem
 from memory_kb.regular_files import MACHINE
 from memory_kb.reports import ChangeView, RunReport
-from memory_kb.seal import load_seal_key
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.files import (
     FileEdit,

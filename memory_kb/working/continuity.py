@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, MemoryKBError, UsageError
-from memory_kb.injected import strip
+from memory_kb.injected_text import remove_injected
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.managed_block import find, put
 from memory_kb.memory import Memory
@@ -108,7 +108,7 @@ def safe_line(text: str) -> str:
 
 def first_own_words(text: str, limit: int) -> str:
     """Return the first words of a file that are the agent's own, as what it is working on."""
-    lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
+    lines = (line.strip().lstrip("#>-*").strip() for line in remove_injected(text.removeprefix("\ufeff")).splitlines())
     return " ".join(line for line in lines if line)[:limit].strip()
 
 

@@ -29,13 +29,13 @@ def mark_as_own(text: str) -> str:
     """Mark a text as ours before it is given to an agent.
 
     Example:
-        >>> strip("before " + mark_as_own("Use tabs.") + " after")
+        >>> remove_injected("before " + mark_as_own("Use tabs.") + " after")
         'before  after'
     """
     return f"{BEGIN}\n{text}\n{END}"
 
 
-def strip(text: str) -> str:
+def remove_injected(text: str) -> str:
     """Return what is left of a text without what memory-kb put there."""
     if not any(sign in text for sign in _SIGNS):
         return text
@@ -75,7 +75,7 @@ def classify_own_text(text: str) -> str | None:
         >>> classify_own_text(mark_as_own("Use tabs.")), classify_own_text("Fix it. " + mark_as_own("Use tabs.")), classify_own_text("Fix it.")
         ('whole', 'part', None)
     """
-    left = strip(text)
+    left = remove_injected(text)
     return None if left == text else "part" if left.strip() else "whole"
 
 

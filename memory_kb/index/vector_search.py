@@ -13,7 +13,7 @@ from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress, VectorQuery
 from memory_kb.private_text import cut_private
-from memory_kb.providers.base import Embedder, Limits, VectorSpace
+from memory_kb.providers.protocols import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vectors import EmbeddedPassage, VectorStore
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.protocols import Vectors
     from memory_kb.vault import Vault
 
 

@@ -236,7 +236,7 @@ def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
 _CANDIDATES = 40
 
 
-def gather(
+def gather_material(
     vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: ContextTask, is_kept: Callable[[Memory], bool]
 ) -> tuple[Material, tuple[str, ...]]:
     """Return the entries for the sections of a context, from the updated index, and what was missing."""
@@ -252,7 +252,7 @@ def gather(
             material = Gathering(index, wanted, request, ranking, today, vector_query, is_kept).read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
-            from memory_kb.index.rows import describe_faults
+            from memory_kb.index.note_chunks import describe_faults
 
             degraded += describe_faults(faults)
         return material, degraded

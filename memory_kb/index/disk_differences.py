@@ -41,7 +41,7 @@ class DiskDifferences(NamedTuple):
 
 def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
     """Compare disk and index without changing either. A file that cannot be read is a problem, and no addition."""
-    from memory_kb.index.rows import explain_unreadable
+    from memory_kb.index.note_chunks import explain_unreadable
 
     problems: list[Problem] = []
     added, changed, removed = list[str](), list[str](), list[str]()
@@ -85,7 +85,7 @@ def pending_passages(vault: Vault, index: SqliteIndex) -> Iterator[EmbeddedPassa
 _MOST_FILES, _MOST_AT_FIRST = 50, 300
 
 
-class Unindexed:
+class UnindexedNotes:
     """The notes in some regions that differ from an index, in an index of their own in memory.
 
     Attributes:
