@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.framing import Given
-from memory_kb.context.hook_context import build_prompt_context, find_task, look_up_task
+from memory_kb.context.hook_context import build_prompt_context, find_task, match_task
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_vault import choose_notes
@@ -204,7 +204,7 @@ class LearningVault(Giver):
         vault_index, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
         return vault_index.read(
             lambda index: build_prompt_context(
-                look_up_task(index, vault_index, task, floor, today).find(), shown, today, _UNJUDGED
+                match_task(index, vault_index, task, floor, today).find(), shown, today, _UNJUDGED
             )
         )
 

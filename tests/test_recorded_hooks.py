@@ -63,7 +63,7 @@ def test_a_recorded_session_gets_its_context_and_is_logged(agent: str, vault: Va
     prompts = [answer.output for hook, _, answer in answers if hook == "prompt"]
     assert "XAUTOCLAIM" in prompts[0]
     assert prompts[1] == ""
-    assert any(answer.over for hook, _, answer in answers if hook == "session-end")
+    assert any(answer.sessions_to_end for hook, _, answer in answers if hook == "session-end")
     events = logged(folder)
     people = [one["content"] for one in events if one.get("role") == "user"]
     assert people[:2] == ["Why does the upload queue lose messages when Redis restarts?", "yes"]

@@ -54,7 +54,7 @@ def say(kb: KnowledgeBase) -> Say:
         values = {"session_id": session, "cwd": str(kb.vault.folder), **words}
         chosen = find_agent(agent)
         done = kb.hook(event, read_hook_call(chosen, event, json.dumps(values).encode()), chosen)
-        kb.hook_finish(done.over)
+        kb.hook_finish(done.sessions_to_end)
         return done.output
 
     return call

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
-    from memory_kb.context.rare_words import Recall
+    from memory_kb.context.prompt_matches import PromptMatches
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
@@ -102,7 +102,9 @@ class Hooks:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
         if event == "session-end":
             return HookAnswer(
-                over=(call.session,) if call.session and self._sessions.files.path(call.session).exists() else ()
+                sessions_to_end=(call.session,)
+                if call.session and self._sessions.files.path(call.session).exists()
+                else ()
             )
         if event == "before-tool":
             return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
@@ -111,9 +113,9 @@ class Hooks:
             return HookAnswer()
         if agent.question and event == agent.question[0]:
             return HookAnswer(self._ask_to_remember(call, agent))
-        over = self._abandoned(call.session) if event == "session-start" else ()
+        sessions_to_end = self._abandoned(call.session) if event == "session-start" else ()
         if not self._vault.settings.context.hooks:
-            return HookAnswer(over=over)
+            return HookAnswer(sessions_to_end=sessions_to_end)
         texts = list[str]()
         is_start = event == "session-start"
         is_prompt = event == "prompt" and bool(call.prompt) and agent.takes_prompt_context
@@ -125,7 +127,7 @@ class Hooks:
             texts.append(self._prompt_context(call, agent))
         context = "\n\n".join(filter(None, texts))
         needs_background_update = (is_start or is_prompt) and self._needs_background_update()
-        return HookAnswer(format_answer(agent, event, context), over, needs_background_update)
+        return HookAnswer(format_answer(agent, event, context), sessions_to_end, needs_background_update)
 
     def _owes_start(self, call: HookCall, agent: Agent) -> bool:
         """Return whether a session began anew and its agent dropped what the start gave."""
@@ -229,7 +231,7 @@ class Hooks:
         today, task = self._vault.today(), self._current_task(call)
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
-            found = self._recall(index, task).find() if task else ()
+            found = self._match_task(index, task).find() if task else ()
             start = read_start(index, today, shown, call.session)
             return start, [one.memory for one in islice(found, _MOST_FITTING)]
 
@@ -247,7 +249,7 @@ class Hooks:
             return ""
         shown, today, claims = self._shown_in(call.session), self._vault.today(), self._claims()
         given = self._get_index().read(
-            lambda index: build_prompt_context(self._recall(index, task).find(), shown, today, claims)
+            lambda index: build_prompt_context(self._match_task(index, task).find(), shown, today, claims)
         )
         return self._give("context", given, call, agent, task)
 
@@ -270,7 +272,9 @@ class Hooks:
                 words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
                 why = Absence("few-words", words)
             else:
-                why = explain_silence(self._recall(index, task), entry.id, index.keys_of(entry), shown, settings.floor)
+                why = explain_silence(
+                    self._match_task(index, task), entry.id, index.keys_of(entry), shown, settings.floor
+                )
             return WhyNot(prompt, entry.id, entry.path, *why)
 
         return self._get_index().read(explain)
@@ -314,11 +318,11 @@ class Hooks:
         log_shown(self._vault, verb, given.ids, query=query, session=call.session, agent=agent.name, injected=True)
         return given.text
 
-    def _recall(self, index: SqliteIndex, task: str) -> Recall:
+    def _match_task(self, index: SqliteIndex, task: str) -> PromptMatches:
         """Look up what bears on a prompt or a task."""
-        from memory_kb.context.hook_context import look_up_task
+        from memory_kb.context.hook_context import match_task
 
-        return look_up_task(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
+        return match_task(index, self._get_index(), task, self._vault.settings.context.floor, self._vault.today())
 
     def _claims(self) -> ClaimChecks:
         from memory_kb.context.entry_lines import ClaimChecks

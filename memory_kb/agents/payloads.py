@@ -51,13 +51,13 @@ class HookCall(NamedTuple):
 
 
 class HookAnswer(NamedTuple):
-    """What to print, the sessions to end afterwards, and whether to update the index afterwards.
+    """What to print, the sessions to end, and whether to update the index.
 
-    What is to be done afterwards is done in the background, so that the agent need not wait.
+    Both are done in the background, so that the agent need not wait.
     """
 
     output: str = ""
-    over: tuple[str, ...] = ()
+    sessions_to_end: tuple[str, ...] = ()
     needs_background_update: bool = False
 
 

@@ -94,8 +94,8 @@ def answer_hook(arguments: Sequence[str]) -> None:
         if done.output:
             sys.stdout.write(done.output)
             sys.stdout.flush()
-        if done.over or done.needs_background_update:
-            finish_in_background(found.folder, words.home, machine, done.over)
+        if done.sessions_to_end or done.needs_background_update:
+            finish_in_background(found.folder, words.home, machine, done.sessions_to_end)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory

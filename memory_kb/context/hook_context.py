@@ -16,7 +16,7 @@ from memory_kb.text import MARKED_NAME, has_cjk
 if TYPE_CHECKING:
     from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
-    from memory_kb.context.rare_words import Recall, Recalled
+    from memory_kb.context.prompt_matches import PromptMatch, PromptMatches
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.explain import Absence
@@ -86,9 +86,9 @@ def content_words(text: str) -> list[str]:
     return [word for word in words if word not in common]
 
 
-def look_up_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> Recall:
+def match_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> PromptMatches:
     """Look up what a prompt is about in an index, by its words and, where there are vectors, in meaning."""
-    from memory_kb.context.rare_words import Recall
+    from memory_kb.context.prompt_matches import PromptMatches
 
     near: list[int] = []
     if vault_index.may_embed:
@@ -97,25 +97,25 @@ def look_up_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: 
             from memory_kb.search.vector_scores import find_nearest
 
             near = find_nearest(asked.vector_query, _NEAR, _MOST_NEAR)
-    return Recall(index, task, floor, today, near)
+    return PromptMatches(index, task, floor, today, near)
 
 
 def explain_silence(
-    recall: Recall, wanted: str, keys: Collection[int], shown: Collection[str], floor: float
+    matches: PromptMatches, wanted: str, keys: Collection[int], shown: Collection[str], floor: float
 ) -> Absence:
     """Return why an entry, whose sections have these keys, does not come at a prompt."""
     from memory_kb.search.explain import Absence
 
     if wanted in shown:
         return Absence("shown", "this session was shown it already; each entry comes once until a compaction or clear")
-    bearing = max(map(recall.weigh, keys), key=lambda one: (one.is_enough, one.worth))
+    bearing = max(map(matches.weigh, keys), key=lambda one: (one.is_enough, one.worth))
     words = f"it shares {', '.join(bearing.shared) or 'none'} of the rare words of the prompt"
     if len(bearing.shared) < bearing.least:
         return Absence("few-rare-words", f"{words}; {bearing.least} are needed")
     if not bearing.is_enough:
         reason = f"{words}, too small a part of what the prompt is about (context.floor {floor:g})"
         return Absence("below-floor", reason, None, bearing.worth, bearing.needed)
-    fitting = [one.memory.id for one in recall.find() if one.memory.id not in shown]
+    fitting = [one.memory.id for one in matches.find() if one.memory.id not in shown]
     if wanted not in fitting:
         reason = f"{words}, but others say far more, or hooks give none of its kind, status or scope"
         return Absence("not-given", reason)
@@ -125,7 +125,9 @@ def explain_silence(
     return Absence("found", f"{words}, and comes at rank {rank}", rank)
 
 
-def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, claims: ClaimChecks) -> Given:
+def build_prompt_context(
+    found: Iterable[PromptMatch], shown: Collection[str], today: date, claims: ClaimChecks
+) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
     from memory_kb.context.entry_lines import EntryLines, write_brief
     from memory_kb.context.framing import frame

@@ -35,31 +35,6 @@ if TYPE_CHECKING:
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
-
-
-def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the tags of some rules that a task says.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
-        ('Testing',)
-        >>> find_labels("检查部署脚本", [Memory("x", "a.md", "", Location(), "T", "", tags=("部署", "测试"))])
-        ('部署',)
-    """
-    text = task.casefold()
-    tokens = MARKED_NAME.findall(text)
-    stop = stop_words(tokens)
-    said = {strip_endings(token) for token in tokens if token not in stop}
-    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    words_of = {tag: set(map(strip_endings, MARKED_NAME.findall(tag))) for tag in tags}
-
-    def is_said(word: str) -> bool:
-        return word in said or (needs_cutting(word) and word in text)
-
-    return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
-
-
 _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
@@ -68,6 +43,8 @@ _WORDS = 40
 _LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
 #: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
 _ECHO = "episode"
+#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
+_CANDIDATES = 40
 
 
 class ContextTask(NamedTuple):
@@ -109,7 +86,7 @@ class Material(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gathering:
+class MaterialReader:
     """One reading of the index for one task; `is_kept` says of an entry whether it may be given at all."""
 
     index: SqliteIndex
@@ -232,8 +209,27 @@ def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
     return list(firsts.values())
 
 
-#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
-_CANDIDATES = 40
+def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
+    """Return the tags of some rules that a task says.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
+        ('Testing',)
+        >>> find_labels("检查部署脚本", [Memory("x", "a.md", "", Location(), "T", "", tags=("部署", "测试"))])
+        ('部署',)
+    """
+    text = task.casefold()
+    tokens = MARKED_NAME.findall(text)
+    stop = stop_words(tokens)
+    said = {strip_endings(token) for token in tokens if token not in stop}
+    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
+    words_of = {tag: set(map(strip_endings, MARKED_NAME.findall(tag))) for tag in tags}
+
+    def is_said(word: str) -> bool:
+        return word in said or (needs_cutting(word) and word in text)
+
+    return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
 
 
 def gather_material(
@@ -249,7 +245,7 @@ def gather_material(
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
             ranking, today = vault.settings.ranking, vault.clock().date()
-            material = Gathering(index, wanted, request, ranking, today, vector_query, is_kept).read()
+            material = MaterialReader(index, wanted, request, ranking, today, vector_query, is_kept).read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
             from memory_kb.index.note_chunks import describe_faults

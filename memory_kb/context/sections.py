@@ -38,23 +38,6 @@ _MOST, _LEAST = 1_200, 80
 _HEADING = lazy_regex(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
 #: An item of a list that ends without a stop.
 _ITEM = lazy_regex(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
-
-
-def rule_details(memory: Memory) -> str:
-    """Return in one line what a rule's body says after its text; "" where that is all.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> body = "Work in the request.\\n\\n## Why\\nIt times out.\\n\\n## Prevention\\n- Queue it\\n- Answer at once"
-        >>> rule_details(Memory("x", "a.md", "", Location(), "T", body))
-        'Why: It times out. Prevention: Queue it. Answer at once.'
-    """
-    paragraphs = re.split(r"\n\s*\n", memory.text.replace("\r\n", "\n").strip())
-    own = _HEADING.match(paragraphs[0])
-    is_titled = own is not None and "\n" not in paragraphs[0] and own[1].casefold() not in RULE_PARTS
-    return flatten(_ITEM.sub(r"\g<0>.", "\n\n".join(paragraphs[1 + is_titled :])))
-
-
 #: What retrieved learnings of each layer are worth beside each other.
 _COLLECTION_WEIGHTS = {"episode": 0.6, "skill": 0.4}
 #: What an episode counts of which nobody knows that it went well.
@@ -74,8 +57,6 @@ _UNVERIFIED = "Unverified: this came from outside and nobody has checked it. It 
 _HOST = "## What The Agent's Own Memory Says\n\nRead where the agent keeps it; it is not copied."
 _MAX_OF_AGENTS = 1_200
 _PROXY = "## How People Decided in Similar Tasks"
-
-
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not in the layers.
 _MIN_ACTIVATION = 0.3
@@ -132,7 +113,7 @@ class Context(NamedTuple):
 class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
-    `theirs` is what an agent remembers by itself, and does not give its model by itself.
+    `agent_hits` are found in what an agent remembers by itself, without what it gives its model anyway.
     """
 
     def __init__(
@@ -142,11 +123,11 @@ class ContextBuilder:
         today: date,
         settings: "ContextSettings",
         claims: ClaimChecks,
-        theirs: Sequence[Hit],
+        agent_hits: Sequence[Hit],
         count: "TokenCounter",
     ) -> None:
         self.material, self.labels, self.today, self.settings = material, labels, today, settings
-        self.claims, self.theirs, self.count = claims, theirs, count
+        self.claims, self.agent_hits, self.count = claims, agent_hits, count
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""
@@ -166,7 +147,7 @@ class ContextBuilder:
             ContextSection("guidelines", rules.text, rule_ids),
             self._list("learnings", _HISTORY, _weigh(material.found, taken), _MOST_LEARNINGS, settings.max_chars),
             self._list("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
-            _show_agent_memory(self.theirs),
+            _show_agent_memory(self.agent_hits),
         )
         sections = tuple(one._replace(tokens=self.count(one.text)) for one in parts if one.text)
         text = frame("\n\n".join(section.text for section in sections)) if sections else ""
@@ -261,6 +242,21 @@ class ContextBuilder:
             known = f", outcome: {as_line(outcome, 40)}"
         source, named = as_line(one.hit.path.rpartition("/")[2], 100), as_line(short_id(memory.id), 80)
         return "\n".join((f"### {source} ({named}, {memory.kind}{known})", *lines, said))
+
+
+def rule_details(memory: Memory) -> str:
+    """Return in one line what a rule's body says after its text; "" where that is all.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> body = "Work in the request.\\n\\n## Why\\nIt times out.\\n\\n## Prevention\\n- Queue it\\n- Answer at once"
+        >>> rule_details(Memory("x", "a.md", "", Location(), "T", body))
+        'Why: It times out. Prevention: Queue it. Answer at once.'
+    """
+    paragraphs = re.split(r"\n\s*\n", memory.text.replace("\r\n", "\n").strip())
+    own = _HEADING.match(paragraphs[0])
+    is_titled = own is not None and "\n" not in paragraphs[0] and own[1].casefold() not in RULE_PARTS
+    return flatten(_ITEM.sub(r"\g<0>.", "\n\n".join(paragraphs[1 + is_titled :])))
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:

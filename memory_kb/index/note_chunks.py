@@ -30,6 +30,13 @@ from memory_kb.text import (
 
 #: Words of the problems of a file whose text may not be indexed as intended.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+#: Bytes of a character in UTF-8 behind its first.
+_MOST_INNER = 3
+# The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
+# files the slow one, the quicker without the bytes of ASCII.
+_ASCII = bytes(range(128))
+_MAYBE_CJK = re.compile(rb"[\xd6-\xe1\xe3-\xed\xef-\xf4]")
 
 
 def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
@@ -55,17 +62,6 @@ def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
     more = f" and in {pluralize(len(faults) - 1, 'more place')}" if len(faults) > 1 else ""
     place = f"{printable(faults[0].path)}:{faults[0].line}{more}"
     return (f"the frontmatter at {place} cannot be read; it counts as text, `memory-kb lint` lists all",)
-
-
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-
-#: Bytes of a character in UTF-8 behind its first.
-_MOST_INNER = 3
-
-# The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
-# files the slow one, the quicker without the bytes of ASCII.
-_ASCII = bytes(range(128))
-_MAYBE_CJK = re.compile(rb"[\xd6-\xe1\xe3-\xed\xef-\xf4]")
 
 
 class RawNote(NamedTuple):

@@ -116,32 +116,30 @@ class Sessions:
         if outcome is not None and outcome not in SESSION_OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(SESSION_OUTCOMES)}")
         session = find_id(session, self.files.ids())
-        end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
+        stated = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
         with nullcontext() if dry_run else self.files.ending(session, on_wait):
-            return self._end(session, end, with_steps=not only_close, dry_run=dry_run)
+            return self._end(session, stated, only_close=only_close, dry_run=dry_run)
 
-    def _end(self, session: str, end: Event, *, with_steps: bool, dry_run: bool) -> SessionWritten:
+    def _end(self, session: str, stated: Event, *, only_close: bool, dry_run: bool) -> SessionWritten:
+        """Write what was `stated` as the end of a session, if that is new, and do what follows."""
         from memory_kb.reports import SessionWritten
+        from memory_kb.sessions.maintenance import EndedSession, run_step
 
         with self.files.writing(session) as writer:
-            done = prepare(end, self._vault.clock(), writer.first)
-            last = writer.last if writer.last and writer.last.event == "end" else None
-            event = complete_end(last, done.event)
-            coming = event._replace(session=session, seq=writer.seq + 1) if event else last
-            if event and not dry_run:
-                writer.append(event)
+            done = prepare(stated, self._vault.clock(), writer.first)
+            logged = writer.last if writer.last and writer.last.event == "end" else None
+            new = complete_end(logged, done.event)
+            end = new._replace(session=session, seq=writer.seq + 1) if new else logged
+            if new and not dry_run:
+                writer.append(new)
             start, seq = writer.first, writer.seq
-        if with_steps:
-            from memory_kb.sessions.maintenance import EndedSession
-
-            steps = self._finish(EndedSession(session, start, coming, is_preview=dry_run, is_closed=event is None))
+        if not only_close:
+            steps = self._finish(EndedSession(session, start, end, is_preview=dry_run, is_closed=new is None))
         else:
-            from memory_kb.sessions.maintenance import run_step
-
             steps = () if dry_run else (run_step("index", [("", lambda: self.index_part(session))]),)
-        action = "ended" if event else "unchanged"
-        redacted = done.redacted if event else ()
-        written = int(event is not None and not dry_run)
+        action = "ended" if new else "unchanged"
+        redacted = done.redacted if new else ()
+        written = int(new is not None and not dry_run)
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
     def index_part(self, session: str) -> PartResult:

@@ -56,7 +56,7 @@ class Bearing(NamedTuple):
         return len(self.shared) >= self.least and self.worth >= self.needed
 
 
-class Recalled(NamedTuple):
+class PromptMatch(NamedTuple):
     """An entry that bears on a prompt, with the passage that does."""
 
     memory: Memory
@@ -102,7 +102,7 @@ def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[st
     return found
 
 
-class Recall:
+class PromptMatches:
     """The words of a prompt, and the sections of the index that say them."""
 
     def __init__(self, index: "SqliteIndex", prompt: str, floor: float, today: date, near: Collection[int]) -> None:
@@ -129,7 +129,7 @@ class Recall:
         worth, is_near = sum(topic.worth[word] for word in shared), key in self._near
         return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, topic.needed)
 
-    def find(self) -> Iterator[Recalled]:
+    def find(self) -> Iterator[PromptMatch]:
         """Yield the entries that bear on the prompt and may be given, best first."""
         said = Counter(key for keys in self._keys.values() if keys for key in keys)
         bearings = {key: self.weigh(key) for key in self._near | {key for key, n in said.items() if n >= self._least}}
@@ -154,7 +154,7 @@ class Recall:
             is_first = firsts[section.source, section.entry_id] is section
             narrower = SCOPES[: SCOPES.index(section.scope)]
             if is_first and scopes[section.entry_id].isdisjoint(narrower) and (memory := self._read(section)):
-                yield Recalled(memory, self._choose_passage(section))
+                yield PromptMatch(memory, self._choose_passage(section))
 
     def _topic_of(self, key: int) -> Topic:
         # What all sessions begin with proves nothing of one of them.
