@@ -444,7 +444,7 @@ HEAD = ("", *(f"{sort}s" for sort in SORTS), "failed commands", "tokens saved", 
 
 
 def describe_last_way(made: Benefit) -> str:
-    """Return what has to be known of the last way of remembering."""
+    """Return the remarks on the last way of remembering."""
     return f"{WAYS[3]} is what a person had written for agents, which {made.curated:,} of the sessions had."
 
 

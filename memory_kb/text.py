@@ -210,7 +210,7 @@ def extra_terms(text: str) -> str:
         'Obsidian 同期 期'
     """
     terms: list[str] = []
-    for word in MARKED_WORD.findall(compose(text)):
+    for word in MARKED_WORD.findall(to_nfc(text)):
         if not word.isascii():
             terms += _terms_of_word(word)
     return " ".join(terms)
@@ -251,7 +251,7 @@ def word_tokens(text: str) -> frozenset[str]:
         >>> sorted(word_tokens("Привет, мир! 日本語"))
         ['мир', 'привет', '日本', '本語', '語']
     """
-    text = compose(text)
+    text = to_nfc(text)
     if not has_cjk(text):
         return frozenset((_WORD if text.isascii() else MARKED_WORD).findall(text.casefold()))
     pieces = (piece for word in MARKED_WORD.findall(text.casefold()) for piece in cut_word(word))
@@ -260,11 +260,11 @@ def word_tokens(text: str) -> frozenset[str]:
     )
 
 
-def compose(text: str) -> str:
-    """Return a text with its letters and their marks as one sign each, as most programs write them; macOS does not.
+def to_nfc(text: str) -> str:
+    """Return a text in the form NFC of Unicode, as most programs write it; macOS writes letters and their marks apart.
 
     Example:
-        >>> compose("u\u0308ber") == "\u00fcber"
+        >>> to_nfc("u\u0308ber") == "\u00fcber"
         True
     """
     if text.isascii():
@@ -281,7 +281,7 @@ def name_key(name: str) -> str:
         >>> name_key("U\u0308ber") == name_key("\u00dcber")
         True
     """
-    return compose(name.casefold())
+    return to_nfc(name.casefold())
 
 
 def without_marks(text: str) -> str:
@@ -319,7 +319,7 @@ def slugify(text: str, limit: int = 60) -> str:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…"), slugify("one two three", 10)
         ('retry-then-fail', '日本語-メモ', 'note', 'one-two')
     """
-    slug = "-".join(MARKED_NAME.findall(compose(text[: 4 * limit].casefold())))
+    slug = "-".join(MARKED_NAME.findall(to_nfc(text[: 4 * limit].casefold())))
     cut = slug.encode()[:limit].decode(errors="ignore")
     if len(cut) < len(slug) and slug[len(cut)] != "-" and cut.rfind("-") >= limit // 2:
         cut = cut[: cut.rfind("-")]

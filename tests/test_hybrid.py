@@ -16,7 +16,7 @@ from support import entry, found, ids
 from memory_kb import KnowledgeBase
 from memory_kb.index.port import VectorQuery, VectorTable
 from memory_kb.model import Filters
-from memory_kb.search.scoring import WEIGHTS, Sides, fuse
+from memory_kb.search.scoring import WEIGHTS, RelevanceParts, fuse
 from memory_kb.search.vector_scores import (
     Nearness,
     best_first,
@@ -86,7 +86,7 @@ def test_a_word_that_only_one_note_has_is_found_whatever_the_vectors_say(open_wi
 def test_keywords_alone_and_meaning_alone_can_each_win() -> None:
     """Of the two weights, .7 and .3, neither side has to give way to a middling match of the other."""
     strong, weak = 1.0, 0.2
-    by_words, by_meaning, middling = fuse(Sides([strong, 0.0, weak], [0.0, strong, weak]), 3, Ranking())
+    by_words, by_meaning, middling = fuse(RelevanceParts([strong, 0.0, weak], [0.0, strong, weak]), 3, Ranking())
     assert by_meaning > middling
     assert by_words > middling
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from memory_kb.index.port import Candidate
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import (
+    RelevanceParts,
     Scored,
-    Sides,
     activation,
     decay,
     normalise,
@@ -41,12 +41,14 @@ def make_candidate(
     return Candidate(key, -1.0, importance, count, seen, "active", scope, superseded, "", "")
 
 
-def score_wholes(candidates: Sequence[Candidate], sides: Sides, ranking: Ranking | None = None) -> list[Scored]:
+def score_wholes(
+    candidates: Sequence[Candidate], sides: RelevanceParts, ranking: Ranking | None = None
+) -> list[Scored]:
     """Score candidates that are one passage each."""
     return score([(one, Passage(one.key, 0, True, 0, 0, 0.0)) for one in candidates], sides, ranking or Ranking())
 
 
-def score(passages: Sequence[tuple[Candidate, Passage]], sides: Sides, ranking: Ranking) -> list[Scored]:
+def score(passages: Sequence[tuple[Candidate, Passage]], sides: RelevanceParts, ranking: Ranking) -> list[Scored]:
     weights = {one.key: weigh(one, ranking, TODAY) for one, _ in passages}
     return score_passages(passages, sides, weights, ranking)
 
@@ -89,7 +91,7 @@ def test_prominence(importance: float, days: float, count: int, status: str, exp
 )
 def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
     one = make_candidate(1, importance=0.25)
-    (scored,) = score_wholes([one], Sides(None), Ranking(prominence_exponent=exponent))
+    (scored,) = score_wholes([one], RelevanceParts(None), Ranking(prominence_exponent=exponent))
     assert [scored.weight.prominence, scored.weight.factor] == pytest.approx([0.25, expected])
 
 
@@ -97,7 +99,7 @@ def test_the_exponent_softens_prominence(exponent: float, expected: float) -> No
 def test_however_prominent_what_fits_half_as_well_stays_below(count: int) -> None:
     popular = make_candidate(1, importance=1.0, count=count)
     forgotten = make_candidate(2, importance=0.01, seen="2001-01-01")
-    first, second = score_wholes([popular, forgotten], Sides([0.45, 1.0]))
+    first, second = score_wholes([popular, forgotten], RelevanceParts([0.45, 1.0]))
     assert (first.candidate.key, second.candidate.key) == (2, 1)
     assert second.weight.prominence == pytest.approx(1.0 + count)
 
@@ -159,7 +161,7 @@ def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
     candidates = [
         make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))
     ]
-    scored = score_wholes(candidates, Sides(bm25))
+    scored = score_wholes(candidates, RelevanceParts(bm25))
     assert [item.relevance for item in scored] == sorted(bm25, reverse=True)
     distinct = [
         pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)
@@ -174,7 +176,7 @@ def test_without_words_prominence_and_scope_alone_decide() -> None:
         make_candidate(3, importance=0.9, scope="task"),
         make_candidate(4, superseded=1),
     ]
-    scored = score_wholes(candidates, Sides(None))
+    scored = score_wholes(candidates, RelevanceParts(None))
     assert [item.candidate.key for item in scored] == [3, 2, 1, 4]
     assert {item.bm25 for item in scored} == {None}
 
@@ -184,5 +186,5 @@ def test_a_further_passage_of_a_section_counts_less_and_of_a_short_note_half() -
         candidate = make_candidate(1)._replace(is_single=is_single)
         passages = [Passage(1, number, number == 1, 0, 0, 1.0) for number in (0, 1)]
         pairs = [(candidate, passage) for passage in passages]
-        first, second = score(pairs, Sides([1.0, 1.0]), Ranking())
+        first, second = score(pairs, RelevanceParts([1.0, 1.0]), Ranking())
         assert second.score == pytest.approx(share * first.score)

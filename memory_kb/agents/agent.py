@@ -252,7 +252,7 @@ _OTHER_NAMES = {
 
 
 def recognise(word: str) -> str | None:
-    """Return which of our agents somebody means, or None where it is another.
+    """Return the known agent that a name stands for, or None.
 
     Example:
         >>> recognise("Claude Code"), recognise("codex-mcp-client"), recognise("claude-reviewer")

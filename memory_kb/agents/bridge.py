@@ -215,7 +215,7 @@ def merge_block(
 
 
 def _say_left(line: str, found: re.Match[str] | None, name: str) -> str:
-    """Return what is said of a line of the block that no entry has and that is left there."""
+    """Return the notice about a line of the block that belongs to no entry and is left there."""
     if found:
         return f"{found['id']} was changed in {name} and always holds no more; its line is left there"
     return f"a line of {name} is none of ours and is left there: {line[:80]}"

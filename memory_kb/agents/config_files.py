@@ -295,7 +295,7 @@ def has_server(name: str, data: bytes | None, parts: Sequence[FilePart]) -> bool
 
 
 def find_inserted(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
-    """Return stretches of a text without which it is another one; None where it lacks something of that.
+    """Return the stretches to remove from a text to get an earlier one; None where removing is not enough.
 
     Example:
         >>> find_inserted('{"a": 1}', '{"a": 1, "b": 2}')

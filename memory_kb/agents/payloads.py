@@ -217,7 +217,7 @@ _MAX_TRANSCRIPT = 2_000_000
 
 
 def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
-    """Return what calls gave, by their ids, for agents that write it to their transcript alone."""
+    """Return the results of calls, by their ids, for agents that write them to their transcript alone."""
     try:
         with open_for_reading(Path(transcript)) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TRANSCRIPT))

@@ -182,7 +182,7 @@ def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` 
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Say what a person should know of an answer."""
+    """Print the notices about an answer on stderr."""
     for note in notes:
         say(f"note: {one_line(note)}")
 

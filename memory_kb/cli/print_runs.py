@@ -145,7 +145,7 @@ def exit_code(steps: Sequence[StepReport]) -> int:
 
 
 def print_failures(steps: Sequence[StepReport], command: str) -> None:
-    """Say how many steps failed, and which command does them yet."""
+    """Say how many steps failed, and which command repeats them."""
     if failed := sum(step.outcome == "failed" for step in steps):
         say(
             f"{failed} of {pluralize(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."

@@ -183,7 +183,7 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
 
 
 def _edit_in_editor(options: Options, entry: str) -> RunReport:
-    """Replace the text of a proposal by what is made of it in an editor; print that where somebody else changed it."""
+    """Let the person edit a proposal in an editor; print their text where somebody else changed it meanwhile."""
     source = options.kb.source(entry)
     text = click.edit(source.body)
     if text is None:

@@ -181,7 +181,7 @@ def _say(memory: Memory, passage: str | None) -> str:
 
 
 def _episode_text(memory: Memory) -> str:
-    """Return what an episode is to those who come later: what it was about, how it ended, and what it changed."""
+    """Return an episode for later sessions: what it was about, how it ended, and what it changed."""
     day, outcome = (memory.created_at or "")[:10], memory.word("outcome") or "unknown"
     about, goal, files = memory.title, memory.word("goal") or "", memory.words("files")
     if goal.startswith(about.rstrip("….:")):  # a title is the beginning of the goal, unless a person wrote another

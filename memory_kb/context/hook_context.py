@@ -53,7 +53,7 @@ def find_task(prompt: str) -> str:
 
 
 def _says_enough(text: str) -> bool:
-    """Return whether a text has words of its own enough to be about something; of other languages less is known."""
+    """Return whether a text has enough words that are no stop words; outside of English it needs one more."""
     words = content_words(text)
     if is_surely_english(MARKED_NAME.findall(text.casefold())):
         return len(words) >= _LEAST_SAID
@@ -73,7 +73,7 @@ def _count_words(text: str) -> int:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text that are not those of every sentence.
+    """Return the words of a text that are no stop words and no numbers, each once.
 
     Example:
         >>> content_words("Push it to the quokka 2")
@@ -128,7 +128,7 @@ def explain_silence(
 def build_prompt_context(
     found: Iterable[PromptMatch], shown: Collection[str], today: date, claims: ClaimChecks
 ) -> Given:
-    """Write what bears on a prompt and was not shown yet, within its budget."""
+    """Return the entries that match a prompt and were not shown yet, as a text within a budget."""
     from memory_kb.context.entry_lines import EntryLines, write_brief
     from memory_kb.context.framing import frame
 
@@ -161,7 +161,7 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
 
 
 def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: ClaimChecks) -> Given:
-    """Write the entries that name a file and were not shown yet, the most used first."""
+    """Return the entries that name a file and were not shown yet, as a text, the most used first."""
     from memory_kb.context.entry_lines import EntryLines, order_by_use, write_brief
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]

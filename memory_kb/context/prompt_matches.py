@@ -82,7 +82,7 @@ def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: flo
 
 
 def _most_rare(sections: int) -> int:
-    """Return how many sections may have a word that is still rare."""
+    """Return the number of sections up to which a word counts as rare."""
     return math.ceil((sections + 2) / math.exp(min(_RARE * rarity(1, sections), _RARE_WORTH)))
 
 

@@ -55,7 +55,7 @@ def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
 
 
 def bare_word(term: str) -> str:
-    """Return the word that a full-text expression is for, as `says` takes it.
+    """Return the word that a full-text expression is for, as `contains_stem` takes it.
 
     Example:
         >>> bare_word('"Deployments"'), bare_word('"Häus" *')

@@ -83,7 +83,7 @@ def build_start(
     claims: ClaimChecks,
     max_chars: int | None = None,
 ) -> Given:
-    """Write the start of a session: `institutional.md` first and whole, the rest within a budget.
+    """Return the text for the start of a session: `institutional.md` first and whole, the rest within a budget.
 
     `fitting` is what has to do with the task at hand, best first. Of an agent that cuts what is longer than `max_chars`
     the model gets as much as it takes, and where the rest is.

@@ -61,7 +61,7 @@ class Remark(NamedTuple):
 
 
 class Examination:
-    """Looking at notes as they are in an editor, saved or not."""
+    """The queries of an editor about notes, saved or not."""
 
     def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
         self._vault = vault
@@ -151,7 +151,7 @@ class _DraftCheck:
                 yield from self._check_link(found)
 
     def _check_link(self, link: TextLink) -> Iterator[Remark]:
-        """Yield that a link leads nowhere, may mean several notes, or names a part that its note lacks."""
+        """Yield a remark if a link leads nowhere, may mean several notes, or names a part that its note lacks."""
         target = link.target
         found = self._catalog.resolve(target, self._path) if target else None
         if not target:

@@ -76,7 +76,7 @@ class ContextChange:
 
 @dataclass(frozen=True, slots=True)
 class CiReport:
-    """What a change of the notes does.
+    """The effects of a change of the notes.
 
     Attributes:
         rows: recall before and after, over the queries that both were asked.

@@ -238,7 +238,7 @@ class Git:
         return "entry" if entry_id else "file", entry_id or path.rpartition("/")[2]
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
-        """Return an entry as the commits left it, the newest first, through renames and moves."""
+        """Return the versions of an entry in the commits, the newest first, through renames and moves."""
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = listing.find_entry_by_name(self._vault, index, wanted)

@@ -39,7 +39,7 @@ UNFIT = frozenset("[]|#^\\\n")
 
 
 class Called(NamedTuple):
-    """An entry by one of its names: as it is shown, and all that finds it by that, in lower case."""
+    """An entry under one of its names: the name as it is shown, and the texts in lower case that find it."""
 
     label: str
     found_by: str

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Indexing:
-    """The verbs index (`sync`), cache prune, doctor and lint; `find_further` returns problems that other rooms find."""
+    """The verbs index (`sync`), cache prune, doctor and lint; `find_further` returns the problems of other rooms."""
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private_text import mask_private
 from memory_kb.text import (
     UTF_16_MARKS,
-    compose,
     decode_text,
     extra_terms,
     format_size,
@@ -26,6 +25,7 @@ from memory_kb.text import (
     printable,
     read_words,
     symbol_terms,
+    to_nfc,
 )
 
 #: Words of the problems of a file whose text may not be indexed as intended.
@@ -239,7 +239,7 @@ def _other_names(entry: Entry, title: str, file_name: str) -> str:
 
     The file of an entry with an id is named for its title, which would count twice.
     """
-    names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name, compose(title))
+    names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name, to_nfc(title))
     return "\n".join(name for name in dict.fromkeys(names) if name and name != title)
 
 

@@ -280,7 +280,7 @@ class _Stopped(Exception):
 
 
 class Background:
-    """A thread that takes all steps when it is started, and again when nothing has started it for some seconds."""
+    """A thread that runs all steps when it is started, and again when nothing has started it for some seconds."""
 
     def __init__(self, steps: Sequence[Step], seconds: float, notify: Notify) -> None:
         self._steps, self._seconds, self._notify = steps, seconds, notify
@@ -290,7 +290,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Take all steps, once more after those that are being taken."""
+        """Run all steps; if they are running, run them once more after that."""
         self._is_wanted.set()
         if self._steps and not self._thread:
             self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)

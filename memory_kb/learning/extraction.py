@@ -286,13 +286,13 @@ class Extraction:
         first = tuple(scope for scope in chosen if not scope.is_rollup)
         for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
             memories = self._memories.all()
-            asked = [self._ask(scope, finished, memories, done, model) for scope in batch]
+            asked = [self._ask_scope(scope, finished, memories, done, model) for scope in batch]
             made, run = self._keep(asked, found, again=again)
             reports += made
             runs += [run] if run else []
         return ExtractionReport(found, tuple(reports), tuple(runs))
 
-    def _ask(
+    def _ask_scope(
         self,
         scope: ExtractionScope,
         session: FinishedSession,
@@ -312,9 +312,9 @@ class Extraction:
             sizes = (count_tokens(one.prompt) + count_tokens(json.dumps(one.schema)) for one in new)
             costs = (estimate(self._vault.settings.llm, size) for size in sizes)
             return _ScopeResult(ScopeReport(scope.name, "planned", used=functools.reduce(Metered.plus, costs)))
-        return self._put(new, session, llm)
+        return self._ask_model(new, session, llm)
 
-    def _put(self, questions: Sequence[ScopeQuestion], session: FinishedSession, llm: Llm) -> _ScopeResult:
+    def _ask_model(self, questions: Sequence[ScopeQuestion], session: FinishedSession, llm: Llm) -> _ScopeResult:
         """Ask a model the questions of one scope; a failure concerns this scope alone."""
         before = self._models.spent.total
         problems, dropped = list[str](), Counter[str]()

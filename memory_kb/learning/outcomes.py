@@ -245,7 +245,7 @@ class Outcomes:
         session: str | None = None,
         dry_run: bool = False,
     ) -> OutcomeReport:
-        """Say how a task went; the rules, pitfalls and skills that were used are credited for it, each once for a task.
+        """Record how a task went; the rules, pitfalls and skills that were used are credited, each once for a task.
 
         Used is what `used` names; without it, what was shown and left a third of its longer words in what the session
         did, if that changed a file or committed (with `reinforcement.counts: shown` all that was shown). What the agent
@@ -424,7 +424,7 @@ class Outcomes:
     def _write_credits(
         self, about: Outcome, changes: Plan, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
-        """Write credits down, then into the notes, then that it is done."""
+        """Log credits, write them into the notes, then log that they are written."""
         if dry_run:
             return self._writer.run("outcome", changes, dry_run=True)
         if not about.marks:

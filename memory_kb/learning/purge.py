@@ -172,7 +172,7 @@ def purge(
     is_erased = bool(found.metadata.get("tombstone"))
     body = "" if is_erased else note.text[found.body.start : found.body.end]
     text = read_purged_text(body, "" if is_erased else entry.title, [_slug_of(entry)])
-    everywhere = _Everywhere(entry, vault, writer, text, dry_run)
+    everywhere = _Purge(entry, vault, writer, text, dry_run)
     copies, left = everywhere.plan_copies(note, (found.span.start, found.span.end))
     reports = [writer.run("forget", copies, dry_run=dry_run)]
     if reports[0].conflicts:
@@ -214,8 +214,8 @@ def _join_reports(reports: list[RunReport]) -> RunReport:
 
 
 @dataclass(frozen=True)
-class _Everywhere:
-    """All places that may repeat the text of an entry."""
+class _Purge:
+    """One purge: it takes the text of an entry out of all places that may repeat it."""
 
     _entry: EntryView
     _vault: Vault

@@ -79,13 +79,13 @@ _MOST_SESSIONS = 200
 
 @dataclass(frozen=True)
 class RuleGate:
-    """The gate that a rule passes which a machine found."""
+    """The gate for rules that a machine found."""
 
     _vault: Vault
     _memories: Memories
 
     def gate_for(self, learnings: Iterable[Learning]) -> Gate | None:
-        """Return what judges the rules among what was extracted from a session; nothing else needs evidence."""
+        """Return the gate for what was extracted from a session; only rules need evidence."""
         if not any(learning.draft.kind == "rule" for learning in learnings):
             return None
         known = self._memories.of_kinds(*RULE_KINDS)
@@ -103,7 +103,7 @@ class RuleGate:
     def weigh_rule(
         self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
     ) -> GateVerdict:
-        """Return what past sessions, and the rules there are, make of a rule that somebody proposes."""
+        """Judge a rule that somebody proposes by past sessions and by the existing rules."""
         known = _in_use(self._memories.of_kinds(*RULE_KINDS), make_place(scope, job, task))
         return judge_rule(text, self.session_evidence(text), find_same_rule(text, known))
 

@@ -79,7 +79,7 @@ def find_near_entries(index: SqliteIndex, draft: Draft, place: Location, but: st
 
 
 def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
-    """Return the earlier statements at the same place that a new one replaces: same subject, different value."""
+    """Return the earlier statements at the same place that a new one replaces: the same subject, another value."""
     here = _live_at(place)._replace(kinds=_STATED)
     return tuple(
         entry

@@ -123,7 +123,7 @@ class Stages:
         return self._enter(place, guessed, notice, dry_run=dry_run)
 
     def set(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> StageReport:
-        """Say which stage the project or a job is in; what was learned for another is retired."""
+        """Set the stage that the project or a job is in; what was learned for another one is retired."""
         return self._enter(make_place("project", job, None), _check_stage(stage), "", dry_run=dry_run)
 
     def retire(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> RunReport:

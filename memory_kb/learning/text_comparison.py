@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import MARKED_WORD, compose, encode, hash_of, jaccard, word_tokens
+from memory_kb.text import MARKED_WORD, encode, hash_of, jaccard, to_nfc, word_tokens
 
 
 def _words(text: str) -> frozenset[str]:
@@ -103,7 +103,7 @@ def likeness(one: str, other: str) -> float:
 # Several steps in a row ask it of the same few thousand texts.
 @functools.lru_cache(maxsize=4_096)
 def turning_words(text: str) -> frozenset[str]:
-    """Return the words that turn a text round: numbers, negations, opposites, and words that put things in order.
+    """Return the words that decide what a text claims: numbers, negations, opposites, and words of order.
 
     Texts in which these differ do not say the same, whatever else they share.
     """
@@ -114,7 +114,7 @@ def turning_words(text: str) -> frozenset[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in order; "n't" is "not"."""
-    return MARKED_WORD.findall(_SHORT_NOT.sub(" not", compose(text).casefold()))
+    return MARKED_WORD.findall(_SHORT_NOT.sub(" not", to_nfc(text).casefold()))
 
 
 def fingerprint(text: str) -> str:

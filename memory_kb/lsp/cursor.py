@@ -25,7 +25,7 @@ _LISTS = ("tags", "applies_to", "aliases", "sources", "flags")
 
 
 class Spot(NamedTuple):
-    """What is at a place.
+    """What is being written at a place of a note.
 
     Attributes:
         kind: `name` or `value` of a field, `link`, `anchor` within a linked note, `path` and `part` of a
@@ -46,7 +46,7 @@ class Spot(NamedTuple):
 
 
 def find_spot(text: str, offset: int) -> Spot:
-    """Return what is at a character of a text.
+    """Return what is being written at a character of a text.
 
     Example:
         >>> note = "---\\nkind: po\\ntags: [a, de\\n---\\nSee #ta and [[Te\\n"

@@ -15,7 +15,7 @@ from memory_kb.index.editor_catalog import Catalog
 from memory_kb.lsp.cursor import blocks
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links
-from memory_kb.markdown.scanner import Heading, find_anchor, find_headings, find_sections, heading_words_span
+from memory_kb.markdown.scanner import Heading, find_anchor, find_headings, heading_words_span, sections_by_heading
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -274,7 +274,7 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
 def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     text = page.text.rstrip()
-    sections = find_sections(text).values()
+    sections = sections_by_heading(text).values()
     spans = [(max(0, one.start - 1), one.end) for one in blocks(page.text)]
     spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
     lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]

@@ -292,14 +292,14 @@ def find_section(text: str, place: Span) -> Span:
         >>> note[found.start : found.end]
         '## Steps\\n\\nBoil.\\n\\n'
     """
-    return find_sections(text).get(place, place)
+    return sections_by_heading(text).get(place, place)
 
 
-def find_sections(text: str) -> dict[Span, Span]:
+def sections_by_heading(text: str) -> dict[Span, Span]:
     """Return the section that each heading opens, by the place of its line.
 
     Example:
-        >>> found = find_sections("# Tea\\n## Steps\\n### Boil\\n## Milk\\n")
+        >>> found = sections_by_heading("# Tea\\n## Steps\\n### Boil\\n## Milk\\n")
         >>> [(section.start, section.end) for section in found.values()]
         [(0, 32), (6, 24), (15, 24), (24, 32)]
     """

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 class Request(NamedTuple):
-    """One search: what for, among which entries, and how much of it.
+    """One search: the text, the filters, and the limits of the answer.
 
     `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
     `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit, and
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     per_entry: int = 0
 
 
-class Found(NamedTuple):
+class FoundCandidates(NamedTuple):
     """The chunks that fit a request.
 
     `query` is None for a search without words. `nearness` maps a chunk to the vector scores of its passages; it is None
@@ -70,7 +70,7 @@ class Found(NamedTuple):
     trusted: float = 1.0
 
 
-def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None) -> Found:
+def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None) -> FoundCandidates:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
     A query with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
@@ -79,8 +79,8 @@ def find_candidates(index: Index, request: Request, vector_query: VectorQuery | 
     query = choose_query(index, request)
     if query.is_empty:
         if request.filters.file is not None and not request.text.strip():
-            return Found(None, index.newest(request.filters, CANDIDATES))
-        return Found(None, [], ("the query has no words to look for",))
+            return FoundCandidates(None, index.newest(request.filters, CANDIDATES))
+        return FoundCandidates(None, [], ("the query has no words to look for",))
     found = _find(index, request, query, vector_query)
     if found.candidates or not query.terms or not (query.phrases or query.excluded):
         return found
@@ -136,7 +136,7 @@ def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
     return query._replace(terms=(*query.terms, *often))
 
 
-def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> Found:
+def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:
     notes = (
         (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     )
@@ -144,7 +144,7 @@ def _find(index: Index, request: Request, query: TextQuery, vector_query: Vector
     weights = weigh_terms(counts, index.count_chunks())
     common = _find_common(query, counts, weights)
     if vector_query is None:
-        return Found(query, _match(index, request, query, common), notes, weights=weights)
+        return FoundCandidates(query, _match(index, request, query, common), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near_chunks, score_nearness, scores_of
 
     is_by_words = request.mode != "vector"
@@ -152,7 +152,7 @@ def _find(index: Index, request: Request, query: TextQuery, vector_query: Vector
     nearness = score_nearness(vector_query)
     candidates += find_near_chunks(index, request.filters, query, nearness, candidates)
     near = scores_of(nearness, [candidate.key for candidate in candidates])
-    return Found(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
+    return FoundCandidates(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
 
 
 def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, float]:
@@ -192,7 +192,7 @@ def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str
 
 
 def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int) -> list[Candidate]:
-    """Return the best candidates, of no entry more than a crowd while there are others.
+    """Return the best candidates; more than `crowd` of one entry come behind those of others.
 
     Args:
         match: gives the best of all, as many as it is asked for.
@@ -210,7 +210,7 @@ def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int
 
 
 def part_by_entry(found: Sequence[_T], crowd: int, entry_of: Callable[[_T], Hashable]) -> tuple[list[_T], list[_T]]:
-    """Return the first few of every entry, and the others, both in their order."""
+    """Split items into the first few of every entry and the others, both in their order."""
     counts = Counter[Hashable]()
     parted: tuple[list[_T], list[_T]] = [], []
     for one in found:

@@ -12,9 +12,9 @@ from memory_kb.search.scoring import Scored
 from memory_kb.text import jaccard, word_tokens
 
 #: Passages join as long as they stay as short as this together; characters.
-FOLD_LIMIT = 1_000
+JOIN_LIMIT = 1_000
 #: A weaker passage joins its neighbour if it scores at least this share of it.
-FOLD_SHARE = 0.85
+JOIN_SHARE = 0.85
 #: In the place of a number: the last passage of a section.
 _END = -1
 #: Groups that compete for variety; what comes after them follows by score.
@@ -46,7 +46,7 @@ def make_group(scored: Scored, chunk: StoredChunk) -> Group:
     return Group(scored, chunk, passage, passage, text, line, line + text.count("\n"))
 
 
-def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
+def join_neighbours(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
     """Join each passage to a better neighbour where both are good.
 
     This goes in the order of the pool. The pool does not depend on how many hits are asked for,
@@ -61,11 +61,11 @@ def fold(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Grou
         place = len(groups)
         for neighbour in (before, after):
             other = place_of.get(neighbour)
-            if other is None or scored.score < FOLD_SHARE * scored.share * groups[other].best.score:
+            if other is None or scored.score < JOIN_SHARE * scored.share * groups[other].best.score:
                 continue
             ordered = (groups[other], new) if neighbour == before else (new, groups[other])
             joined = _join(*ordered, chunks)
-            if len(joined.text) <= FOLD_LIMIT:
+            if len(joined.text) <= JOIN_LIMIT:
                 groups[other], place = joined, other
                 break
         else:

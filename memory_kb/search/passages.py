@@ -136,7 +136,7 @@ class WordFinder:
         return found
 
     def _recognise(self, stem: str) -> str:
-        """Return what a word of a text counts as: itself, if the query has it, or a beginning that it has."""
+        """Return the word or beginning of the query that a word of a text stands for."""
         if stem in self.weights:
             return stem
         return next((start for start in self._beginnings if stem.startswith(start)), stem)

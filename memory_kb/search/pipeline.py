@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
 from memory_kb.model import SCOPES, Filters
-from memory_kb.search.candidates import Found, Request, find_candidates, part_by_entry
-from memory_kb.search.groups import Group, diversify, fold, unite_copies
+from memory_kb.search.candidates import FoundCandidates, Request, find_candidates, part_by_entry
+from memory_kb.search.groups import Group, diversify, join_neighbours, unite_copies
 from memory_kb.search.passages import Passage, Said, WordFinder, find_passages, score_entries
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import (
     MOST_TIMES,
     SUPERSEDED_FACTOR,
+    RelevanceParts,
     Scored,
     ScoredSection,
-    Sides,
     TextScore,
     Weight,
     WordShares,
@@ -42,13 +42,13 @@ class SearchTrace(NamedTuple):
     """The result of every step of a search, in the order of the steps.
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
-    those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and
+    those that no more specific scope says again, `groups` the kept ones with neighbours joined, each text once, as they compete, and
     `ordered` the groups after the reranking. `finder` finds the query's words, and `said` are those that each of the
     first sections says. `coverage` is about the share of the query, by the rarity of its words, that the best passage
     says.
     """
 
-    found: Found
+    found: FoundCandidates
     texts: Mapping[int, TextScore]
     sections: list[ScoredSection]
     shares: Mapping[Passage, WordShares]
@@ -84,12 +84,12 @@ def trace_search(
     if found.query and meaning_weight and not has_cjk(request.text):  # similarity needs words with spaces between them
         shares = _add_similarity(shares, passages, chunks, found.query, meaning_weight**2)
     words = normalise([share.total for share in shares]) if found.query else None
-    sides = Sides(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
-    scored = score_passages([(competing[passage.key], passage) for passage in passages], sides, weights, ranking)
+    parts = RelevanceParts(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
+    scored = score_passages([(competing[passage.key], passage) for passage in passages], parts, weights, ranking)
     scored = _below_successors(index, scored, chunks)
 
     kept = sorted(without_shadowed(index, scored, chunks, request.filters), key=_in_order)
-    groups = fold(kept, chunks)
+    groups = join_neighbours(kept, chunks)
     groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.by_entry or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
@@ -121,7 +121,7 @@ def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> d
     return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
 
 
-def _nearness_of(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
+def _nearness_of(found: FoundCandidates, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
     """Return how near passages of sections, or sections as wholes, are in meaning; None where that does not count."""
     if found.nearness is None:
         return None
@@ -133,12 +133,18 @@ def _nearness_of(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list
 
 
 def _score_sections(
-    found: Found, texts: Mapping[int, TextScore], trusted: float, weights: Mapping[int, Weight], ranking: Ranking
+    found: FoundCandidates,
+    texts: Mapping[int, TextScore],
+    trusted: float,
+    weights: Mapping[int, Weight],
+    ranking: Ranking,
 ) -> list[ScoredSection]:
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
-    relevance = fuse(Sides(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), ranking)
+    relevance = fuse(
+        RelevanceParts(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), ranking
+    )
     sections = [
         ScoredSection(candidate, fit, weights[candidate.key].apply(fit))
         for candidate, fit in zip(found.candidates, relevance, strict=True)
@@ -198,13 +204,13 @@ def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, Sto
     for item in pool:
         entry_id = chunks[item.candidate.key].entry_id
         best[entry_id] = max(item.score, best.get(entry_id, 0.0))
-    most = {entry_id: _limit(index, entry_id, best) for entry_id in stale}
+    most = {entry_id: _cap_superseded(index, entry_id, best) for entry_id in stale}
     return [
         item._replace(score=min(item.score, most.get(chunks[item.candidate.key].entry_id, item.score))) for item in pool
     ]
 
 
-def _limit(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
+def _cap_superseded(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
     """Return what a superseded entry may score: less than any of its successors, by the half that it counts."""
     successors = index.successors(entry_id) + [
         str(link.get("to"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.stop_words import is_english, stop_words
-from memory_kb.text import compose, cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, without_marks
+from memory_kb.text import cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, to_nfc, without_marks
 
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32
@@ -146,7 +146,7 @@ def parse_query(text: str) -> TextQuery:
         >>> parse_query('*:"').is_empty
         True
     """
-    text = _UNPRINTABLE.sub(" ", compose(text[:_MAX_CHARS]))
+    text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
     phrases: dict[str, None] = {}
     excluded: dict[str, None] = {}
     words: list[str] = []
@@ -170,7 +170,7 @@ def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
         >>> parse_words('Never -force "main"').expression
         '"Never" OR "force" OR "main"'
     """
-    text = _UNPRINTABLE.sub(" ", compose(text[:_MAX_CHARS]))
+    text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
     return _make_query([word.lstrip("-") for word in text.split()], most=most)
 
 

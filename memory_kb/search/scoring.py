@@ -303,7 +303,7 @@ class Scored(NamedTuple):
 
 
 def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
-    """Return what an entry counts on a day."""
+    """Return the weight of a candidate on a day."""
     age = age_in_days(candidate.seen, today)
     strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
     factor = prominence_factor(strength, ranking.prominence_exponent)
@@ -311,13 +311,16 @@ def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
 
 
 def score_passages(
-    passages: Sequence[tuple[Candidate, Passage]], sides: "Sides", weights: Mapping[int, Weight], ranking: Ranking
+    passages: Sequence[tuple[Candidate, Passage]],
+    parts: "RelevanceParts",
+    weights: Mapping[int, Weight],
+    ranking: Ranking,
 ) -> list[Scored]:
     """Return passages with their scores, best first.
 
     Of the passages of one section only the best counts in full. `weights` has each candidate's by its key.
     """
-    relevance = fuse(sides, len(passages), ranking)
+    relevance = fuse(parts, len(passages), ranking)
     further = Counter[int]()
     scored = []
     for place in sorted(range(len(passages)), key=lambda place: -relevance[place]):
@@ -325,7 +328,7 @@ def score_passages(
         is_whole_note = candidate.part == 0 and candidate.is_single
         share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
         further[candidate.key] += 1
-        bm25, vector = (None if side is None else side[place] for side in sides[:2])
+        bm25, vector = (None if one is None else one[place] for one in parts[:2])
         weight = weights[candidate.key]
         score = share * weight.apply(relevance[place])
         scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, weight))
@@ -333,7 +336,7 @@ def score_passages(
     return scored
 
 
-class Sides(NamedTuple):
+class RelevanceParts(NamedTuple):
     """How well each text fits a query by words and by meaning, from 0 to 1; None where that does not count.
 
     Words take over what nearness is not `trusted` with.
@@ -344,19 +347,19 @@ class Sides(NamedTuple):
     trusted: float = 1.0
 
 
-def fuse(sides: Sides, size: int, ranking: Ranking) -> Sequence[float]:
+def fuse(parts: RelevanceParts, size: int, ranking: Ranking) -> Sequence[float]:
     """Return the relevance of every one of `size` texts.
 
-    That is the weighted sum of the two sides, or their reciprocal ranks; one side alone
+    That is the weighted sum of the two parts, or of their reciprocal ranks; one part alone
     counts as it is, and without any all are equally relevant.
 
     Example:
-        >>> [round(one, 4) for one in fuse(Sides([1.0, 0.0], [0.5, 1.0]), 2, Ranking())]
+        >>> [round(one, 4) for one in fuse(RelevanceParts([1.0, 0.0], [0.5, 1.0]), 2, Ranking())]
         [0.65, 0.7]
-        >>> fuse(Sides([1.0, 0.5]), 2, Ranking())
+        >>> fuse(RelevanceParts([1.0, 0.5]), 2, Ranking())
         [1.0, 0.5]
     """
-    words, nearness, trusted = sides
+    words, nearness, trusted = parts
     if words is None or nearness is None:
         return words or nearness or [1.0] * size
     if ranking.fusion != "weighted":
@@ -366,7 +369,7 @@ def fuse(sides: Sides, size: int, ranking: Ranking) -> Sequence[float]:
     return [share * near + (1.0 - share) * word for near, word in zip(nearness, words, strict=True)]
 
 
-def _by_rank(side: Sequence[float]) -> list[float]:
+def _by_rank(scores: Sequence[float]) -> list[float]:
     """Return reciprocal ranks in place of scores, 1 for the best and 0 for 0; equal scores share a rank."""
-    ranks = {score: rank for rank, score in enumerate(sorted({score for score in side if score > 0}, reverse=True))}
-    return [(RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) if score > 0 else 0.0 for score in side]
+    ranks = {score: rank for rank, score in enumerate(sorted({score for score in scores if score > 0}, reverse=True))}
+    return [(RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) if score > 0 else 0.0 for score in scores]

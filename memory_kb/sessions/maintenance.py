@@ -135,7 +135,7 @@ class Maintenance:
     _rules: Rules
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
-        """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
+        """Make rules of recurring episodes, merge duplicates, age, archive and promote; or one of these.
 
         Steps are independent: an error in one is reported, and the next one runs.
         """

@@ -277,7 +277,7 @@ class CallFault(NamedTuple):
 
 
 class ToolOutcome(NamedTuple):
-    """What an answer comes to.
+    """The outcome of a call.
 
     `ok` is None where it is not known; `is_counted` is whether a test runner counted tests.
     """

@@ -88,7 +88,7 @@ class SkillDraft:
 
 @dataclass(frozen=True, slots=True)
 class SkillWritten:
-    """A skill that was given; `action` is created, updated, unchanged, or counted for feedback."""
+    """A skill that was stored; `action` is created, updated, unchanged, or counted for feedback."""
 
     id: str
     name: str

@@ -201,7 +201,7 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
 
 
 def plan_replaced(memory: Memory, by: str, reason: str, values: "Mapping[str, Value] | None" = None) -> Change | None:
-    """Plan to note that another entry takes the place of one; `values` are set with it."""
+    """Plan to link an entry to the one that takes its place; `values` are set with it."""
     return plan_fields(memory, {**(values or {}), "links": with_links(memory, Link(by, "superseded_by"))}, reason)
 
 

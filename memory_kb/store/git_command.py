@@ -111,7 +111,7 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def foreign_filters(started: Mapping[str, str]) -> frozenset[str]:
-    """Return the filters that a repository's own configuration names and nobody knows.
+    """Return the filters that only a repository's own configuration names.
 
     Example:
         >>> sorted(foreign_filters({"filter.lfs.clean": "git-lfs clean -- %f", "filter.x.clean": "sh -c y", "filter.x.required": "true"}))

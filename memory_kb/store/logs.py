@@ -204,7 +204,7 @@ class OutcomeLog:
         self.file = folder / "outcomes.jsonl"
 
     def append(self, outcome: Outcome) -> None:
-        """Write an outcome down, forced to the disk."""
+        """Record an outcome, forced to the disk."""
         texts = {name: getattr(outcome, name) for name in _OUTCOME_TEXTS}
         line: dict[str, Any] = {name: text and redact(text).text for name, text in texts.items()}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
@@ -249,7 +249,7 @@ class ExtractionLog:
         return frozenset(str(line["input"]) for line in read_objects(self.file) if "input" in line)
 
     def add(self, inputs: Iterable[str], session: str, now: datetime) -> None:
-        """Note that some inputs of a session were dealt with, if that can be written."""
+        """Record that some inputs of a session were dealt with, if that can be written."""
         if lines := [{"ts": format_time(now), "session": session, "input": one} for one in inputs]:
             with contextlib.suppress(OSError):
                 append_lines(self.file, lines)

@@ -41,7 +41,7 @@ def open_vault(
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
-    """Return the clock; one that is stopped, for repeatable answers, where `MEMORY_KB_NOW` says so."""
+    """Return the clock; `MEMORY_KB_NOW` stops it, for repeatable answers."""
     fixed = environ.get("MEMORY_KB_NOW")
     if not fixed:
         return lambda: datetime.now(UTC)

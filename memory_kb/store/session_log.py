@@ -352,7 +352,7 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
 
 
 def complete_end(last: Event | None, new: Event) -> Event | None:
-    """Return the end to write of a session; None where the last one says all of it.
+    """Return the end of a session to write; None where the last one says the same.
 
     The last word on outcome and summary counts; what it does not speak of stays.
 

@@ -47,7 +47,7 @@ _REPLANS = 3
 
 
 class Writer:
-    """What the writing verbs share: it reads the notes that they plan with, and runs their plans.
+    """Reads the notes that the writing verbs plan with, and runs their plans.
 
     `index_written` has the index read files that were just written, and returns sentences about what failed.
     `agent_files` are the files of agents that a run may write as well, as their paths end.

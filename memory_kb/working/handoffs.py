@@ -175,7 +175,7 @@ class Handoffs:
         task_id: str | None = None,
         dry_run: bool = False,
     ) -> HandoffReport:
-        """Write down what the next agent has to know; one that says what the last one says is that one.
+        """Store what the next agent has to know, unless the last handoff says the same.
 
         `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git
         says.
