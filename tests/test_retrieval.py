@@ -510,6 +510,9 @@ def test_the_first_hit_for_a_name_or_script(names: KnowledgeBase, query: str, fi
         ('"検索機能は"', {"kensaku"}),
         ('"機能検索"', set()),
         ('client "the client"', {"version", "otherversion"}),
+        ("Is it the client -broken?", {"version", "otherversion"}),
+        ('Is the "broken" client fixed.', {"version", "otherversion"}),
+        ("クライアント（client -broken）？", {"version", "otherversion"}),
     ],
 )
 def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set[str]) -> None:

@@ -165,7 +165,7 @@ def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     "memory_recall",
     "Search the memories, best first; with an id, one entry in full.",
     (
-        Argument("query", 'Words; "exact phrases" and -excluded words count.'),
+        Argument("query", 'Words; "exact phrases" and -excluded words count, but not in a sentence.'),
         Argument("id", "An id or its beginning, or path.md:LINE."),
         Argument(
             "kind",

@@ -24,6 +24,8 @@ _MAX_CHARS = 4_000
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
 _PART = lazy_regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
 _PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
+#: What ends a sentence, in any script. One is read as a text: its quotes and dashes are no signs for the search.
+_SENTENCE_ENDS = tuple("?!.…;؟۔।。！？።፧")
 _WORD = lazy_regex(r"[^\W_]")
 _TOKEN = lazy_regex(r"[^\W_]+")
 _POSSESSIVE = lazy_regex(r"['’]s$", re.IGNORECASE)
@@ -135,17 +137,21 @@ class TextQuery(NamedTuple):
 def parse_query(text: str) -> TextQuery:
     """Read a query: words, `"exact phrases"` and `-excluded` ones.
 
-    Anything else is a word too. Stop words are left out unless there is nothing else. A name such
-    as `foo-bar` or `v1.2.3` is looked for as it is and in its parts, CJK runs as bigrams.
+    Anything else is a word too, and all are words in what ends like a sentence. Stop words are left out unless there
+    is nothing else. A name such as `foo-bar` or `v1.2.3` is looked for as it is and in its parts, CJK runs as bigrams.
 
     Example:
-        >>> parse_query('How do I fix "flaky tests" in user_name -legacy?').expression
+        >>> parse_query('fix "flaky tests" in user_name -legacy').expression
         '("flaky tests" AND ("flaky tests" OR "fix" OR "user_name" OR "user" OR "name")) NOT ("legacy")'
+        >>> parse_query('Who wrote the song "Africa"?').expression
+        '"wrote" OR "song" OR "Africa"'
         >>> parse_query("C++").expression
         '"C" OR "Cplusplus"'
         >>> parse_query('*:"').is_empty
         True
     """
+    if text.rstrip().endswith(_SENTENCE_ENDS):
+        return parse_words(text)
     text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
     phrases: dict[str, None] = {}
     excluded: dict[str, None] = {}
