@@ -152,6 +152,7 @@ def test_a_shipped_index_of_sessions_is_made_anew(folder: Path, run: Run) -> Non
     forged.close()
     done = run("--vault", folder, "session", "search", "event")
     assert "another day" in done.stdout
+    assert "was not made by this machine; it is kept as .sessions.db.foreign" in done.stderr
     assert "curl" not in done.stdout + run("--vault", folder, "session", "search", "curl").stdout
 
 

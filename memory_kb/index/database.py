@@ -1,7 +1,6 @@
 """Open, check, replace and scrub the databases of the machine folder."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import errno
 import itertools
@@ -10,8 +9,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from memory_kb.index.schema import APPLICATION_ID, DROP, MADE_HERE, SCHEMA_VERSION, create_statements
 from memory_kb.vault import hold_lock
 
 #: Seconds a statement waits for another process's commit.
@@ -24,7 +23,27 @@ MEMORY = Path(":memory:")
 LOCK = "index.lock"
 #: Called with a new index and its path; copies into it what can be known without reading the notes.
 Fill = Callable[[sqlite3.Connection, Path], None]
-_OURS = (APPLICATION_ID, SCHEMA_VERSION)
+#: The key of the table `meta` under which a database says by whom it was made.
+MADE_HERE = "made_here"
+
+
+class Schema(NamedTuple):
+    """The tables of a database: their ids in its header, the statements that make them anew, and the lock beside it.
+
+    One of them is `meta`, with facts about the database by their keys.
+    """
+
+    application_id: int
+    version: int
+    script: str
+    lock: str
+
+    @property
+    def header(self) -> tuple[int, int]:
+        """What the header of a database with these tables says."""
+        return self.application_id, self.version
+
+
 _DAMAGE = (
     "malformed",
     "not a database",
@@ -98,73 +117,55 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def open_database(
-    path: Path, tokenizer: str, wait: float, mark: str | None, fill: Fill
+    path: Path, schema: Schema, wait: float, mark: str | None, fill: Fill | None = None
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """Open the index, making it anew if needed; return the connection and sentences about why it was made anew.
+    """Open a database, making it anew if needed; return the connection and sentences about why it was made anew.
 
-    An index without `mark` was made on another machine and is not used. `fill` is called with a new index.
+    One without `mark` was made on another machine and is not used. `fill` is called with a new one.
     """
     if path == MEMORY:
         connection = connect_sqlite(path)
-        create_index_tables(connection, tokenizer)
+        _make_current(connection, schema, None)
         return connection, ()
-    current = _open_current(path, wait, mark)
+    current = open_if_current(path, schema, wait, mark)
     if current:
         return current, ()
     # Other processes may be opening it, too.
-    with hold_lock(path.with_name(LOCK), wait):
-        return _remake(path, tokenizer, wait, mark, fill)
+    with hold_lock(path.with_name(schema.lock), wait):
+        notices = []
+        if ending := _find_foreign(path, schema, mark):
+            why = "was not a usable index" if ending == ".broken" else "was not made by this machine"
+            notices.append(f"{path.name} {why}; it is kept as {_set_aside(path, ending)} and rebuilt")
+        connection = connect_sqlite(path, wait)
+        with _closing_on_error(connection):
+            _, version = read_version(connection)
+            if version not in (0, schema.version):
+                said = f"is of version {version}, this program writes {schema.version}"
+                notices.append(f"{path.name} {said}; it is rebuilt")
+            _make_current(connection, schema, mark)
+            if fill and not version:
+                fill(connection, path)
+        return connection, tuple(notices)
 
 
-def _open_current(path: Path, wait: float, mark: str | None) -> sqlite3.Connection | None:
-    """Return a connection to an index of this version that this machine made, or None.
-
-    Where there is no room or no right for the files that SQLite keeps beside it, it can be read all the same, as it is.
-    """
-    try:
-        return _open_if_current(path, wait, mark)
-    except sqlite3.DatabaseError as exc:
-        is_whole = _has_content(path) and not _has_content(path.with_name(f"{path.name}-wal"))
-        if is_damage(exc) or "locked" in str(exc) or not is_whole:
-            raise
-    return _open_if_current(f"{path.absolute().as_uri()}?immutable=1", wait, mark)
-
-
-def _open_if_current(place: Path | str, wait: float, mark: str | None) -> sqlite3.Connection | None:
+def open_if_current(place: Path | str, schema: Schema, wait: float, mark: str | None) -> sqlite3.Connection | None:
+    """Return a connection to a database of this version that this machine made, or None."""
     connection = connect_sqlite(place, wait)
     with _closing_on_error(connection):
-        if read_version(connection) == _OURS and mark in (None, _read_mark(connection)):
+        if read_version(connection) == schema.header and mark in (None, _read_mark(connection)):
             return connection
     connection.close()
     return None
 
 
-def _remake(
-    path: Path, tokenizer: str, wait: float, mark: str | None, fill: Fill
-) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """Make the index anew.
+def open_frozen(path: Path, schema: Schema, mark: str | None) -> sqlite3.Connection | None:
+    """Return a connection that reads a database as it is, without the files that SQLite keeps beside it.
 
-    A file that is no database, or not ours, is moved aside. An index of another version is emptied inside a
-    transaction; vectors in it stay.
+    There may be no room or no right for these. None if what is in them would be missing.
     """
-    notices: list[str] = []
-    if ending := _find_foreign(path, mark):
-        why = "was not a usable index" if ending == ".broken" else "was not made by this machine"
-        notices.append(f"{path.name} {why}; it is kept as {_set_aside(path, ending)} and rebuilt")
-    connection = connect_sqlite(path, wait)
-    with _closing_on_error(connection):
-        application, version = read_version(connection)
-        if (application, version) != _OURS:
-            if version:
-                notices.append(
-                    f"{path.name} is of version {version}, this program writes {SCHEMA_VERSION}; it is rebuilt"
-                )
-            create_index_tables(connection, tokenizer)
-            if not version:
-                fill(connection, path)
-        if mark:
-            connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
-    return connection, tuple(notices)
+    if not _has_content(path) or _has_content(path.with_name(f"{path.name}-wal")):
+        return None
+    return open_if_current(f"{path.absolute().as_uri()}?immutable=1", schema, 0.0, mark)
 
 
 def _read_mark(connection: sqlite3.Connection) -> str | None:
@@ -172,18 +173,16 @@ def _read_mark(connection: sqlite3.Connection) -> str | None:
     return row[0] if row else None
 
 
-def _find_foreign(path: Path, mark: str | None) -> str:
-    """Return the ending for setting aside a file that is no index of ours; empty if the file can be used."""
+def _find_foreign(path: Path, schema: Schema, mark: str | None) -> str:
+    """Return the ending for setting aside a file that is no database of ours; empty if the file can be used."""
     if not path.exists():
         return ""
     with contextlib.closing(connect_sqlite(path)) as connection:
         application, version = read_version(connection)
-        objects = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if (application, version) != _OURS:
-            return ".broken" if objects and application != APPLICATION_ID else ""
-        rows = connection.execute("SELECT 1 FROM file_meta UNION ALL SELECT 1 FROM chunks LIMIT 1").fetchone()
-        held = _read_mark(connection)
-        return ".foreign" if mark and held != mark and (held or rows) else ""
+        if (application, version) == schema.header:
+            return "" if mark in (None, _read_mark(connection)) else ".foreign"
+        has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        return ".broken" if has_tables and application != schema.application_id else ""
 
 
 def _has_content(path: Path) -> bool:
@@ -201,21 +200,27 @@ def is_frozen(connection: sqlite3.Connection) -> bool:
         return False
 
 
-def create_index_tables(connection: sqlite3.Connection, tokenizer: str) -> None:
-    """Make the tables of the index anew, unless another process just did."""
-    create_tables(connection, DROP + create_statements(tokenizer), _OURS, lambda: read_version(connection) == _OURS)
-
-
-def create_tables(
-    connection: sqlite3.Connection, script: str, version: tuple[int, int], is_current: Callable[[], bool]
-) -> None:
-    """Run a script that makes tables, in one transaction and with a write-ahead log, unless they are current."""
+def _make_current(connection: sqlite3.Connection, schema: Schema, mark: str | None) -> None:
+    """Make the tables in one transaction and with a write-ahead log, unless they are of this version."""
     connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # of a new file; another keeps its own
     _begin_logging(connection)
     with transaction(connection):
-        if not is_current():
-            run_script(connection, script)
-            set_version(connection, version)
+        if read_version(connection) != schema.header:
+            make_tables(connection, schema, mark)
+
+
+def make_tables(connection: sqlite3.Connection, schema: Schema, mark: str | None) -> None:
+    """Make the tables anew inside the transaction that is open."""
+    statement = ""
+    for line in schema.script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+    if mark:
+        connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
+    connection.execute(f"PRAGMA application_id = {schema.application_id}")
+    connection.execute(f"PRAGMA user_version = {schema.version}")
 
 
 @contextlib.contextmanager
@@ -231,12 +236,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def set_version(connection: sqlite3.Connection, version: tuple[int, int] = _OURS) -> None:
-    """Record that the tables are ours, and their version."""
-    connection.execute(f"PRAGMA application_id = {version[0]}")
-    connection.execute(f"PRAGMA user_version = {version[1]}")
-
-
 def _begin_logging(connection: sqlite3.Connection) -> None:
     """Change to a write-ahead log, which SQLite refuses while another connection is open."""
     deadline = time.monotonic() + BUSY_SECONDS
@@ -248,16 +247,6 @@ def _begin_logging(connection: sqlite3.Connection) -> None:
             if "locked" not in str(exc) or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
-
-
-def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Run several statements inside the transaction that is open."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
 
 
 def identify_file(path: Path) -> tuple[int, int] | None:

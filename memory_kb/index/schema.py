@@ -1,5 +1,6 @@
 """The tables of the index."""
 
+from memory_kb.index.database import LOCK, Schema
 from memory_kb.model import Chunk
 
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
@@ -8,8 +9,6 @@ APPLICATION_ID = 0x6D6B6231
 #: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
 #: comments; 13, parts of words in more scripts.
 SCHEMA_VERSION = 13
-#: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.
-MADE_HERE = "made_here"
 
 _META = """
 -- Facts about the index itself, one per key.
@@ -158,3 +157,8 @@ def create_statements(tokenizer: str) -> str:
     return "".join(
         (_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE)
     )
+
+
+def index_schema(tokenizer: str) -> Schema:
+    """Return the tables of the index with the words cut by a tokenizer."""
+    return Schema(APPLICATION_ID, SCHEMA_VERSION, DROP + create_statements(tokenizer), LOCK)

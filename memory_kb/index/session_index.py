@@ -12,11 +12,11 @@ from typing import TypeVar
 from memory_kb.errors import VaultBusy
 from memory_kb.index.database import (
     BUSY_SECONDS,
-    connect_sqlite,
-    create_tables,
+    MEMORY,
+    Schema,
     identify_file,
     is_damage,
-    read_version,
+    open_database,
     replace_damaged,
     scrub,
     transaction,
@@ -30,12 +30,10 @@ from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.text import extra_terms, has_cjk, printable
-from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6273
 SCHEMA_VERSION = 4
-_LOCK = "sessions.lock"
 _SCHEMA = """
 DROP TABLE IF EXISTS events_fts;
 DROP TABLE IF EXISTS events;
@@ -89,35 +87,7 @@ INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
 """
 
 
-def open_sessions(path: Path, mark: str) -> sqlite3.Connection:
-    """Open the index of the sessions, making it where there is none of this version that bears this mark."""
-    if not path.exists():
-        # What is said in sessions is nobody else's business.
-        os.close(open_regular(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect_sqlite(path)
-    try:
-        if not _is_current(connection, mark):
-            with hold_lock(path.with_name(_LOCK), BUSY_SECONDS):
-                _create(connection, mark)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _is_current(connection: sqlite3.Connection, mark: str) -> bool:
-    if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
-        return False
-    row = connection.execute("SELECT value FROM meta WHERE key = 'made_here'").fetchone()
-    return row is not None and row[0] == mark
-
-
-def _create(connection: sqlite3.Connection, mark: str = "") -> None:
-    if read_version(connection)[0] != APPLICATION_ID and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise sqlite3.DatabaseError("not a database of ours")
-    script = f"{_SCHEMA}INSERT INTO meta VALUES ('made_here', '{mark}');\n"
-    create_tables(connection, script, (APPLICATION_ID, SCHEMA_VERSION), lambda: _is_current(connection, mark))
-
+_TABLES = Schema(APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, "sessions.lock")
 
 #: An event that comes after the end opens the session again.
 _STATEMENT = """
@@ -185,7 +155,7 @@ class SessionIndex:
 
     def __init__(self, machine: Path, seal: Seal) -> None:
         self.path = machine / ".sessions.db"
-        self._mark = seal.sign(b"sessions") if seal.key else ""
+        self._mark = seal.sign(b"sessions") if seal.key else None
         self.notices: list[str] = []
         self._files = SessionFiles(machine)
         self._opened: sqlite3.Connection | None = None
@@ -244,7 +214,7 @@ class SessionIndex:
             if not is_damage(exc):
                 raise
         self.close()
-        if replace_damaged(self.path, seen, _LOCK):
+        if replace_damaged(self.path, seen, _TABLES.lock):
             self.notices.append(f"{self.path.name} was damaged; it was made again from the sessions")
         self._sync(self._connection(), None)
         return work(self._connection())
@@ -252,13 +222,16 @@ class SessionIndex:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             try:
-                self._opened = open_sessions(self.path, self._mark)
+                if not self.path.exists():
+                    # What is said in sessions is nobody else's business.
+                    os.close(open_regular(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                self._opened, notices = open_database(self.path, _TABLES, BUSY_SECONDS, self._mark)
+                self.notices += notices
             except (sqlite3.OperationalError, OSError, VaultBusy) as exc:
                 if is_damage(exc):
                     raise
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
-                self._opened = connect_sqlite(Path(":memory:"))
-                _create(self._opened)
+                self._opened, _ = open_database(MEMORY, _TABLES, BUSY_SECONDS, None)
         return self._opened
 
     def _sync(self, connection: sqlite3.Connection, only: str | None) -> int:

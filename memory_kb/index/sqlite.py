@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
-from memory_kb.index.database import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
+from memory_kb.index.database import (
+    BUSY_SECONDS,
+    LOCK,
+    SIDE_FILES,
+    Schema,
+    is_damage,
+    is_frozen,
+    open_database,
+    open_frozen,
+    scrub,
+)
 from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
-from memory_kb.index.schema import TEXT_COLUMNS
+from memory_kb.index.schema import TEXT_COLUMNS, index_schema
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry
 from memory_kb.text import fits_tag, load_json
@@ -64,7 +74,8 @@ class SqliteIndex(Index):
     def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
         super().__init__(tokenizer)
         self.path = path
-        self._connection, self.notices = open_database(path, tokenizer, wait, mark, _take_over_vectors)
+        self._schema = index_schema(tokenizer)
+        self._connection, self.notices = _open(path, self._schema, wait, mark)
         #: The number of chunks, and the generation of which it is.
         self._counted = (-1, 0)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
@@ -210,7 +221,7 @@ class SqliteIndex(Index):
 
     def write(self, *, rebuild: bool = False) -> SqliteWriter:
         """Begin a transaction; leaving its context by an exception leaves the index as it was."""
-        return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
+        return SqliteWriter(self._connection, self._schema, rebuild=rebuild)
 
     def match(
         self,
@@ -455,6 +466,17 @@ class SqliteIndex(Index):
             "SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks"
         ).fetchone()
         return int(chunks), int(characters)
+
+
+def _open(path: Path, schema: Schema, wait: float, mark: str | None) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Open the index, or where that is not possible read it as it is; return sentences about why it was made anew."""
+    try:
+        return open_database(path, schema, wait, mark, _take_over_vectors)
+    except sqlite3.DatabaseError as exc:
+        frozen = None if is_damage(exc) or "locked" in str(exc) else open_frozen(path, schema, mark)
+        if frozen is None:
+            raise
+        return frozen, ()
 
 
 def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:

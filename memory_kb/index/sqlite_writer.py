@@ -10,19 +10,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memory_kb.index.database import run_script, set_version
+from memory_kb.index.database import MADE_HERE, Schema, make_tables
 from memory_kb.index.port import SyncWindow
-from memory_kb.index.schema import (
-    DROP,
-    INDEX_ROWS,
-    INSERT_CHUNKS,
-    MADE_HERE,
-    PUT_FILES,
-    ROW_OF_CHUNK,
-    ROW_OF_FILE,
-    UNINDEX_FILE,
-    create_statements,
-)
+from memory_kb.index.schema import INDEX_ROWS, INSERT_CHUNKS, PUT_FILES, ROW_OF_CHUNK, ROW_OF_FILE, UNINDEX_FILE
 from memory_kb.model import Chunk, FileStat
 
 if TYPE_CHECKING:
@@ -47,9 +37,9 @@ class SqliteWriter:
     and parsed meanwhile.
     """
 
-    def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, schema: Schema, *, rebuild: bool) -> None:
         self._connection = connection
-        self._tokenizer = tokenizer
+        self._schema = schema
         self._rebuild = rebuild
         self._rows: list[_Row] = []
         self._files: list[_Row] = []
@@ -65,11 +55,7 @@ class SqliteWriter:
         self._generation = int(self._meta("generation") or 0)
         if self._rebuild:
             self._changes += 1
-            made_here = self._meta(MADE_HERE)
-            run_script(self._connection, DROP + create_statements(self._tokenizer))
-            if made_here:
-                self.put_meta(MADE_HERE, made_here)
-            set_version(self._connection)
+            make_tables(self._connection, self._schema, self._meta(MADE_HERE))
         self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
         return self
 
