@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.stop_words import stop_words
-from memory_kb.text import jaccard, word_tokens
+from memory_kb.terms import jaccard, word_tokens
 
 if TYPE_CHECKING:
     import numpy as np

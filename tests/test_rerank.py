@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.search.groups import mmr_order
-from memory_kb.text import jaccard, word_tokens
+from memory_kb.terms import jaccard, word_tokens
 
 TOKENS = st.frozensets(st.sampled_from("abcdefgh"), max_size=6)
 POOL = st.lists(st.tuples(st.floats(0, 100), TOKENS), max_size=25)

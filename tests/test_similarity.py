@@ -22,7 +22,7 @@ from memory_kb.similarity import (
     stemmed_set,
     word_set,
 )
-from memory_kb.text import jaccard
+from memory_kb.terms import jaccard
 
 Measure = Callable[[frozenset[str], frozenset[str]], float]
 

@@ -9,19 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.text import (
-    MARKS,
-    count_tokens,
-    cut_word,
-    extra_terms,
-    has_cjk,
-    jaccard,
-    run_terms,
-    shorten,
-    slugify,
-    symbol_terms,
-    word_tokens,
-)
+from memory_kb.terms import MARKS, cut_word, extra_terms, has_cjk, jaccard, run_terms, symbol_terms, word_tokens
+from memory_kb.text import count_tokens, shorten, slugify
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=80)
 MIXED = st.text(st.sampled_from("aB1 _-#+日本語ひらカタ한국ﬀéß\u0301\u3000\n.🎉\U00020000"), max_size=40)

@@ -39,7 +39,8 @@ from memory_kb.store.agent_memory_files import (
     measure_index,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.text import count_tokens, decode, load_json, word_tokens
+from memory_kb.terms import word_tokens
+from memory_kb.text import count_tokens, decode, load_json
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories

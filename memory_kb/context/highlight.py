@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory_kb.context.relevance import ENDINGS, strip_endings
 from memory_kb.search.query import parse_query
 from memory_kb.stop_words import stop_words
-from memory_kb.text import MARKED_WORD, needs_cutting
+from memory_kb.terms import MARKED_WORD, needs_cutting
 
 
 class Stretch(NamedTuple):

@@ -10,7 +10,7 @@ from memory_kb.injected_text import remove_injected
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Filters
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
-from memory_kb.text import MARKED_NAME, has_cjk
+from memory_kb.terms import MARKED_NAME, has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
 if TYPE_CHECKING:

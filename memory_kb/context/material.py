@@ -25,7 +25,7 @@ from memory_kb.search.hits import retrieve
 from memory_kb.search.query import parse_query
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import MARKED_NAME, needs_cutting
+from memory_kb.terms import MARKED_NAME, needs_cutting
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex

@@ -17,7 +17,7 @@ from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
-from memory_kb.text import has_cjk, needs_cutting
+from memory_kb.terms import has_cjk, needs_cutting
 
 if TYPE_CHECKING:
     from memory_kb.index.port import StoredChunk

@@ -11,7 +11,7 @@ from memory_kb.globs import fits_any
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import Hit
-from memory_kb.text import has_cjk, needs_cutting, without_marks
+from memory_kb.terms import has_cjk, needs_cutting, without_marks
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _LEAST_SHARE, _RAREST = 0.2, 6

@@ -40,7 +40,8 @@ from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
-from memory_kb.text import encode, name_key
+from memory_kb.terms import name_key
+from memory_kb.text import encode
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 if TYPE_CHECKING:

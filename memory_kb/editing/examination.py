@@ -30,7 +30,8 @@ from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.project_files import project_files
-from memory_kb.text import count_tokens, encode, name_key, short_id, shorten
+from memory_kb.terms import name_key
+from memory_kb.text import count_tokens, encode, short_id, shorten
 from memory_kb.vault import Vault, default_status, place_of_path
 
 if TYPE_CHECKING:

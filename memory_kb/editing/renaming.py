@@ -33,7 +33,8 @@ from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText
 from memory_kb.store.walk import would_take
-from memory_kb.text import name_key, read_words
+from memory_kb.terms import name_key
+from memory_kb.text import read_words
 from memory_kb.vault import Vault
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 

@@ -25,7 +25,8 @@ from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
-from memory_kb.text import jaccard, moment_text, parse_date, pluralize, shorten
+from memory_kb.terms import jaccard
+from memory_kb.text import moment_text, parse_date, pluralize, shorten
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5

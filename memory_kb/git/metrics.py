@@ -14,7 +14,7 @@ from memory_kb.model import WORKING_KINDS, Hit
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.saved_queries import SavedQuery, names_entry
-from memory_kb.text import has_cjk
+from memory_kb.terms import has_cjk
 
 #: The numbers of hits for which a table has the recall.
 CUTS = (1, 5, 10)

@@ -15,7 +15,8 @@ from memory_kb.markdown.lists_and_fences import scan_lines
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
-from memory_kb.text import MARKS, as_text, parse_date, read_words, shorten, slugify
+from memory_kb.terms import MARKS
+from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
 NOTE_FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")

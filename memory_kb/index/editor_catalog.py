@@ -31,7 +31,8 @@ from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FileStat, StoredEntry
-from memory_kb.text import encode, hash_of, name_key
+from memory_kb.terms import name_key
+from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, place_of_path
 
 #: Characters that cannot be in a link.

@@ -10,7 +10,8 @@ from typing import Any
 
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import EventFilter
-from memory_kb.text import MARKED_WORD, cut_word, has_cjk, is_glued, query_terms, shorten
+from memory_kb.terms import MARKED_WORD, cut_word, has_cjk, is_glued, query_terms
+from memory_kb.text import shorten
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
 _OPERATORS = frozenset({"AND", "OR", "NOT", "NEAR"})

@@ -13,7 +13,8 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
-from memory_kb.text import name_key, read_words
+from memory_kb.terms import name_key
+from memory_kb.text import read_words
 
 #: The day that a heading may begin with.
 DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")

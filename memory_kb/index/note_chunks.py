@@ -15,18 +15,8 @@ from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private_text import mask_private
-from memory_kb.text import (
-    UTF_16_MARKS,
-    decode_text,
-    extra_terms,
-    format_size,
-    needs_cutting,
-    pluralize,
-    printable,
-    read_words,
-    symbol_terms,
-    to_nfc,
-)
+from memory_kb.terms import extra_terms, needs_cutting, symbol_terms, to_nfc
+from memory_kb.text import UTF_16_MARKS, decode_text, format_size, pluralize, printable, read_words
 
 #: Words of the problems of a file whose text may not be indexed as intended.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"

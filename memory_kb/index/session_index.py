@@ -29,7 +29,8 @@ from memory_kb.regular_files import open_for_reading, open_regular
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
-from memory_kb.text import extra_terms, has_cjk, printable
+from memory_kb.terms import extra_terms, has_cjk
+from memory_kb.text import printable
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6273

@@ -15,7 +15,7 @@ from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.model import KIND_ALIASES
 from memory_kb.reports import Learned
 from memory_kb.store.session_log import HOOKED, SessionFiles
-from memory_kb.text import word_tokens
+from memory_kb.terms import word_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_verbs import EntryVerbs

@@ -35,7 +35,8 @@ from memory_kb.similarity import (
     word_set,
 )
 from memory_kb.store.changes import Change, move, plan_fields, remove, set_body, with_links, with_words
-from memory_kb.text import jaccard, parse_date, pluralize
+from memory_kb.terms import jaccard
+from memory_kb.text import parse_date, pluralize
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import EntryVectors, Memories

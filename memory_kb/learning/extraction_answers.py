@@ -12,7 +12,8 @@ from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQ
 from memory_kb.learning.render_entry import TWIN_SIMILARITY
 from memory_kb.learning.text_comparison import likeness
 from memory_kb.memory import Memory
-from memory_kb.text import has_cjk, jaccard, on_one_line, word_tokens
+from memory_kb.terms import has_cjk, jaccard, word_tokens
+from memory_kb.text import on_one_line
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.
 _TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000

@@ -19,7 +19,7 @@ from memory_kb.providers.protocols import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.json_lines import append_lines, read_objects
-from memory_kb.text import jaccard
+from memory_kb.terms import jaccard
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret, is_redacted
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.user_text import own_words, sentences
-from memory_kb.text import has_cjk, shorten
+from memory_kb.terms import has_cjk
+from memory_kb.text import shorten
 
 #: How many characters of their own a message has that is read, and words a statement (of CJK, characters).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2_000

@@ -13,7 +13,7 @@ from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, Sto
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
 from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
-from memory_kb.text import jaccard
+from memory_kb.terms import jaccard
 
 #: What an entry is that was taken out of use: it keeps its text from coming back.
 FORGOTTEN = ("retired", "rejected")

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import MARKED_WORD, encode, hash_of, jaccard, to_nfc, word_tokens
+from memory_kb.terms import MARKED_WORD, jaccard, to_nfc, word_tokens
+from memory_kb.text import encode, hash_of
 
 
 def _words(text: str) -> frozenset[str]:

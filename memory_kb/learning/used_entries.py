@@ -10,7 +10,7 @@ from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.session_log import SessionFiles
-from memory_kb.text import has_cjk, needs_cutting, word_tokens
+from memory_kb.terms import has_cjk, needs_cutting, word_tokens
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
 _LONG, _USED = 4, 1 / 3

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from memory_kb.markdown.links import without_code
 from memory_kb.model import Span
-from memory_kb.text import MARKS
+from memory_kb.terms import MARKS
 
 _RULE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 _KEY_LINE = re.compile(r"[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)", re.MULTILINE)

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
-from memory_kb.text import MARKS
+from memory_kb.terms import MARKS
 
 #: The target in the first group, none for the note itself, then heading or block, then what is shown.
 WIKILINK = lazy_regex(r"\[\[([^\[\]|#\n\\]*)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]")

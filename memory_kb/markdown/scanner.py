@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import Span
-from memory_kb.text import MARKED_WORD, MARKS, name_key
+from memory_kb.terms import MARKED_WORD, MARKS, name_key
 
 _QUOTES = lazy_regex(r"(?: {0,3}>[ \t]?)*")
 _BLANKS = lazy_regex(r"[ \t]*")

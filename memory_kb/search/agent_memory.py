@@ -20,7 +20,8 @@ from memory_kb.search.candidates import Request
 from memory_kb.search.hits import retrieve
 from memory_kb.stop_words import stop_words
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
-from memory_kb.text import hash_of, word_tokens
+from memory_kb.terms import word_tokens
+from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
 from memory_kb.search.query import MAX_TERMS, TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
-from memory_kb.text import needs_cutting
+from memory_kb.terms import needs_cutting
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.

@@ -9,7 +9,7 @@ from memory_kb.index.port import StoredChunk
 from memory_kb.search.candidates import part_by_entry
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import Scored
-from memory_kb.text import jaccard, word_tokens
+from memory_kb.terms import jaccard, word_tokens
 
 #: Passages join as long as they stay as short as this together; characters.
 JOIN_LIMIT = 1_000

@@ -12,7 +12,7 @@ from memory_kb.index.port import Index, StoredChunk
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.search.query import TextQuery
-from memory_kb.text import is_glued, needs_cutting, without_marks
+from memory_kb.terms import is_glued, needs_cutting, without_marks
 
 #: How often a word counts that the title, or a heading, says for all passages under it.
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0

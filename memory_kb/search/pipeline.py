@@ -30,7 +30,8 @@ from memory_kb.search.scoring import (
 )
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk, load_json, word_tokens
+from memory_kb.terms import has_cjk, word_tokens
+from memory_kb.text import load_json
 
 #: Sections that are cut into passages, the best by their own words and meaning.
 MOST_SECTIONS = 24

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.stop_words import is_english, stop_words
-from memory_kb.text import cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, to_nfc, without_marks
+from memory_kb.terms import cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, to_nfc, without_marks
 
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32

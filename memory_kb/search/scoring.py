@@ -14,7 +14,7 @@ from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk, jaccard, word_tokens
+from memory_kb.terms import has_cjk, jaccard, word_tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
 WEIGHTS = (3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)

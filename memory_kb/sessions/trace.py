@@ -24,7 +24,8 @@ from memory_kb.sessions.tool_calls import (
 )
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles
-from memory_kb.text import has_cjk, shorten
+from memory_kb.terms import has_cjk
+from memory_kb.text import shorten
 
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
