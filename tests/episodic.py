@@ -13,7 +13,7 @@ from conftest import REPOSITORY
 from memory_kb import KnowledgeBase
 from memory_kb.episodes.diary_text import cut_sections, items_of
 from memory_kb.errors import ProviderFailed
-from memory_kb.store.events import Event, parse_event
+from memory_kb.store.session_events import Event, parse_event
 
 SESSIONS = REPOSITORY / "tests" / "data" / "sessions"
 CHECKOUT, WEBHOOK = "burst_20261120T090000_001", "burst_20261120T153000_002"

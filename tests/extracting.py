@@ -13,7 +13,7 @@ from conftest import NOW, Files
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction_scopes import EXTRACTION_SCOPES, ExtractionPass, choose_scopes
 from memory_kb.memory import Memory
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.store.changes import Change, create_file, move, remove, replace_entry, set_body, set_fields
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.text import decode
 
 #: A file with all that must survive a write.

@@ -15,7 +15,7 @@ from support import notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.capture import read_statements, read_user_messages
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.store.files import FileEdit, NoteText, apply, read_note_text
+from memory_kb.store.file_edits import FileEdit, NoteText, apply, read_note_text
 from memory_kb.text import decode, encode
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links")

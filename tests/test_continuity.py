@@ -17,7 +17,7 @@ from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.store.changes import WriteFile
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
 from memory_kb.working.continuity import CONTINUITY_SECTIONS, find_damage, first_own_words, name_line, plan_continuity

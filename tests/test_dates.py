@@ -13,8 +13,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.episodes.episode import make_episode
 from memory_kb.memory import Memory
 from memory_kb.sessions.trace import trace_session
-from memory_kb.store.events import Event
 from memory_kb.store.logs import format_time
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 OLD = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)

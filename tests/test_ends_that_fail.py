@@ -11,7 +11,7 @@ from ending import ONE, make, open_at
 
 from memory_kb.cli import run as run_command
 from memory_kb.errors import ProviderFailed, VaultBusy
-from memory_kb.store.files import Staged
+from memory_kb.store.file_edits import Staged
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -31,7 +31,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.injected_text import mark_as_own
 from memory_kb.sessions.tool_calls import read_fault
 from memory_kb.sessions.trace import trace_session
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 

@@ -13,7 +13,7 @@ from extracting import SAID, answer, extracted, learning, log_session, outcome_o
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -14,7 +14,7 @@ from conftest import NOW, Files
 from extracting import EVENTS, FAILED, answer, extracted, learning, log_session, outcome_of, record_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -15,7 +15,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
 from memory_kb.learning import conversation
 from memory_kb.learning.conversation import clean_for_model, read_conversation
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -17,7 +17,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.importers import conversations, notes
+from memory_kb.importers import chat_exports, notes
 from memory_kb.store.json_arrays import iterate
 from memory_kb.store.session_log import SessionFiles
 
@@ -174,6 +174,6 @@ def test_no_export_breaks_a_reader(value: Any) -> None:
         {"uuid": "u", "chat_messages": [value]},
         {"id": "u", "mapping": {"a": value, "b": {"message": value}}, "current_node": "a"},
     ):
-        if conversations.kind_of(record):
-            talk = conversations.read_export(record)
+        if chat_exports.kind_of(record):
+            talk = chat_exports.read_export(record)
             assert talk is None or talk.events

@@ -15,7 +15,7 @@ from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.sessions.formats import reader_of
+from memory_kb.sessions.transcript_formats import reader_of
 from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
 
 if TYPE_CHECKING:

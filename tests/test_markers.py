@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Files

@@ -14,7 +14,7 @@ from mcp_client import ask, inside
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_hook_call
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Files

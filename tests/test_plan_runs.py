@@ -14,7 +14,7 @@ from planning import ODD, ONE, make_vault, open_at, tree
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.store.changes import Change, create_file, move, set_fields, write_file
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -10,7 +10,7 @@ from planning import ODD, ONE, Scene, scenes
 
 from memory_kb.markdown.document import parse_document
 from memory_kb.store.changes import Change, create_file, move, remove, replace_entry, set_body, set_fields
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.store.render_changes import compose, paths_of
 from memory_kb.text import decode, hash_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 POISON = (

@@ -9,7 +9,7 @@ import pytest
 from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 Vault = Callable[[Files], Path]
 SECRET = "wombat"

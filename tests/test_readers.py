@@ -17,7 +17,7 @@ from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Run

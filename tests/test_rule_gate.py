@@ -16,7 +16,7 @@ from memory_kb.learning.extraction import KeptLearning
 from memory_kb.learning.rule_gate import SessionCounts, find_same_rule, judge_rule, keywords
 from memory_kb.memory import Memory
 from memory_kb.model import Location
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

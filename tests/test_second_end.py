@@ -10,8 +10,8 @@ from planning import Tree, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.memory import Memory
-from memory_kb.store.events import Event
 from memory_kb.store.logs import format_time, log_shown
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 RULE = "---\nid: r\nkind: rule\nconfidence: {confidence}\nlast_applied: '2026-11-21'\ncreated_at: '2026-11-01'\n---\nRun the linter before every push.\n"

@@ -26,9 +26,9 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.learning.compaction import Compactor, CompactReport
 from memory_kb.markdown.document import parse_document
 from memory_kb.reports import SessionWritten
-from memory_kb.store.events import Event
-from memory_kb.store.files import Staged
+from memory_kb.store.file_edits import Staged
 from memory_kb.store.logs import MaintenanceLog, log_shown
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -13,7 +13,7 @@ import pytest
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.session_index import SessionSeen
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -11,8 +11,8 @@ from conftest import NOW, Run, write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownRun
-from memory_kb.store.events import Event
 from memory_kb.store.logs import format_time
+from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]
 SAID = ("Mend the release script.", "Always sign the release commits.")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
 from memory_kb.mcp.tools import Caller, recall
-from memory_kb.store.events import Event, format_event
+from memory_kb.store.session_events import Event, format_event
 
 Open = Callable[..., KnowledgeBase]
 
@@ -294,7 +294,7 @@ def test_another_version_is_made_again(kb: KnowledgeBase) -> None:
 @pytest.mark.slow
 def test_searching_while_others_write_and_search(folder: Path, home: Path, open_kb: Open) -> None:
     code = (
-        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
+        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.session_events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:3]) as kb:\n"
         "    for n in range(12):\n"
         "        kb.sessions.append([Event(content=f'quokka {sys.argv[3]} {k}') for k in range(10)], session='shared')\n"

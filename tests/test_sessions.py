@@ -24,7 +24,7 @@ from watching import PATIENCE, eventually
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.injected_text import mark_as_own
-from memory_kb.store.events import (
+from memory_kb.store.session_events import (
     EVENT_TYPES,
     MAX_EVENT_TEXT,
     MAX_LINE,
@@ -222,7 +222,7 @@ def test_a_torn_line_is_reported_not_raised(open_kb: Open, folder: Path) -> None
 
 def _start_writer(folder: Path, home: Path, session: str, name: str, count: int) -> subprocess.Popen[bytes]:
     code = (
-        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
+        "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.session_events import Event\n"
         "folder, home, session, name, count = sys.argv[1:]\n"
         "with KnowledgeBase.open(folder, home) as kb:\n"
         "    kb.sessions.append((Event(content=f'{name} {n} ' + 'x' * 3000) for n in range(int(count))), session=session)\n"
@@ -335,7 +335,7 @@ def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
         out.write(b"\n" + line * 900)
     assert file.stat().st_size > 145_000_000
     code = (
-        f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"
+        f"{PEAK}import sys; from memory_kb import KnowledgeBase; from memory_kb.store.session_events import Event\n"
         "with KnowledgeBase.open(*sys.argv[1:]) as kb:\n"
         "    before = peak()\n"
         "    kb.sessions.append([Event(content='a numbat')], session='big')\n"

@@ -13,7 +13,7 @@ from conftest import Files
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, VaultNotFound
 from memory_kb.model import Location
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 from memory_kb.store.walk import walk
 from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, place_of_path
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 Record = dict[str, Any]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from memory_kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.reports import SessionWritten
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 SERVICES = (

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.agents.agent_files import AgentFiles
 from memory_kb.agents.agents_md import select_standing
 from memory_kb.agents.config_files import MarkedLines
-from memory_kb.agents.files import AgentFiles
 from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memory_kb.memory import Memory
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
-    from memory_kb.store.events import Event
+    from memory_kb.store.session_events import Event
     from memory_kb.vault import Vault
 
 #: The most of what CONTINUITY.md says is being done.
@@ -141,7 +141,7 @@ class Hooks:
         """Return the question what to remember, once work was done and where no language model reads the session."""
         from memory_kb.agents.stop_prompt import ASKED, QUESTION, is_headless, should_ask
         from memory_kb.injected_text import mark_as_own
-        from memory_kb.store.events import Event
+        from memory_kb.store.session_events import Event
         from memory_kb.store.session_log import prepare
 
         settings = self._vault.settings
@@ -172,7 +172,7 @@ class Hooks:
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
-        from memory_kb.store.events import COMPACTION, Event
+        from memory_kb.store.session_events import COMPACTION, Event
         from memory_kb.store.session_log import prepare
 
         if call.session is None:
@@ -361,8 +361,8 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
-    from memory_kb.store.events import named_file
     from memory_kb.store.project_files import path_in_project
+    from memory_kb.store.session_events import named_file
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
     if args is None or any(event.ok is False for event in call.events):

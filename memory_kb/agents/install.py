@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import SERVER, Agent, Hook, find_agent
+from memory_kb.agents.agent_files import AgentFiles
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.config_files import FilePart, ListItem, MarkedLines, Server
-from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
 from memory_kb.regular_files import MACHINE

@@ -13,7 +13,7 @@ from memory_kb.errors import UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import open_for_reading
-from memory_kb.store.events import Event, named_file, text_of
+from memory_kb.store.session_events import Event, named_file, text_of
 from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.sessions.tool_calls import read_tool_call
-from memory_kb.store.events import COMPACTION, Event, strings_of
+from memory_kb.store.session_events import COMPACTION, Event, strings_of
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"

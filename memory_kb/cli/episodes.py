@@ -37,7 +37,7 @@ from memory_kb.cli.print_runs import end_run, finish_entry, finish_run, print_pr
 from memory_kb.episodes.diary_text import EpisodeResult
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SESSION_OUTCOMES
 from memory_kb.text import pluralize, printable
 

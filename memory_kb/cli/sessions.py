@@ -30,7 +30,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
 from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
-from memory_kb.store.events import (
+from memory_kb.store.session_events import (
     EVENT_TYPES,
     STREAMS,
     Event,
@@ -158,7 +158,7 @@ def append_verb(
 
 
 def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
-    from memory_kb.store.events import make_event
+    from memory_kb.store.session_events import make_event
 
     arguments = chosen.pop("arguments")
     try:

@@ -24,7 +24,7 @@ from memory_kb.cli.output import (
 )
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.store.events import NoEvent, load_object
+from memory_kb.store.session_events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
 from memory_kb.working.task_files import RECOMMENDATIONS, Milestones
 

@@ -36,7 +36,7 @@ from memory_kb.model import EVERYTHING
 from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.changes import Change, plan_fields
-from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.file_edits import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of

@@ -28,7 +28,7 @@ from memory_kb.markdown.links import TextLink, find_links, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.store.project_files import project_files
 from memory_kb.terms import name_key
 from memory_kb.text import count_tokens, encode, short_id, shorten

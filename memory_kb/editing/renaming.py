@@ -31,7 +31,7 @@ from memory_kb.markdown.scanner import (
 from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_values, yaml_span
 from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.store.walk import would_take
 from memory_kb.terms import name_key
 from memory_kb.text import read_words

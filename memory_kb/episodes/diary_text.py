@@ -12,7 +12,7 @@ from memory_kb.memory import Memory
 from memory_kb.providers.protocols import form_of
 from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set
-from memory_kb.store.events import normal_time
+from memory_kb.store.session_events import normal_time
 from memory_kb.text import encode, first_lines, hash_of, printable, shorten
 
 if TYPE_CHECKING:

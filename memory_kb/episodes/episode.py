@@ -30,8 +30,8 @@ from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
 from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
-from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
+from memory_kb.store.session_events import seconds_between
 from memory_kb.text import hash_of, pluralize, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10

@@ -30,7 +30,7 @@ from memory_kb.learning.rules import Checks, run_check
 from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query
-from memory_kb.store.files import find_note
+from memory_kb.store.file_edits import find_note
 from memory_kb.store.logs import RetrievalLog
 
 if TYPE_CHECKING:

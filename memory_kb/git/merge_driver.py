@@ -12,7 +12,7 @@ from memory_kb.git.merge import merge_files
 from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts, TextMerge
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
-from memory_kb.store.files import FileEdit, apply, mode_of, read_if_there
+from memory_kb.store.file_edits import FileEdit, apply, mode_of, read_if_there
 from memory_kb.text import decode, encode
 
 #: What git takes for an unmerged file, and for a driver that could do nothing.

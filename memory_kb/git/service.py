@@ -21,7 +21,7 @@ from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.guards import read_guard
 from memory_kb.markdown.document import display_title, parse_document
-from memory_kb.store.files import find_note
+from memory_kb.store.file_edits import find_note
 from memory_kb.store.journal import Run
 from memory_kb.store.machine_folder import find_command
 from memory_kb.store.render_changes import Decision

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import bullets, conversations, notes
-from memory_kb.importers.conversations import ExportedChat, found_of
+from memory_kb.importers import bullets, chat_exports, notes
+from memory_kb.importers.chat_exports import ExportedChat, found_of
 from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.capture import read_statements, read_user_messages
@@ -213,9 +213,9 @@ def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[Export
     """Yield the conversations of an export one by one; what is none is counted in `skipped`."""
     name = readable_name(source.name)
     for one in iterate(read_json(source)):
-        if one.wrong or conversations.kind_of(one.value) != kind:
+        if one.wrong or chat_exports.kind_of(one.value) != kind:
             skipped.add("element", one.wrong or f"it is no conversation of a {kind}", name, one.number)
-        elif talk := conversations.read_export(one.value):
+        elif talk := chat_exports.read_export(one.value):
             yield talk
         else:
             skipped.add("conversation", "nothing is said in it", name, one.number)

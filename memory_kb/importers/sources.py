@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import conversations
+from memory_kb.importers import chat_exports
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.regular_files import read_file
@@ -61,7 +61,7 @@ def _detect_file(file: Path) -> str | None:
     first = next(iterate(read_json(file), ("results", "memories")), None)
     if first is None or first.wrong:
         return None
-    return "mem0" if is_mem0(first.value) else conversations.kind_of(first.value)
+    return "mem0" if is_mem0(first.value) else chat_exports.kind_of(first.value)
 
 
 def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memory_kb.reports import SessionHit
-from memory_kb.store.events import EventFilter
+from memory_kb.store.session_events import EventFilter
 from memory_kb.terms import MARKED_WORD, cut_word, has_cjk, is_glued, query_terms
 from memory_kb.text import shorten
 

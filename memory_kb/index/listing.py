@@ -34,7 +34,7 @@ from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
-from memory_kb.store.files import read_note_text
+from memory_kb.store.file_edits import read_note_text
 from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.vault import Vault
 

@@ -27,7 +27,7 @@ from memory_kb.machine_seal import Seal
 from memory_kb.model import to_int64
 from memory_kb.regular_files import open_for_reading, open_regular
 from memory_kb.reports import SessionHit
-from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
+from memory_kb.store.session_events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.terms import extra_terms, has_cjk
 from memory_kb.text import printable

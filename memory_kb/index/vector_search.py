@@ -167,7 +167,7 @@ def _find_texts(
 
 def _cut_batches(texts: Texts, limits: Limits) -> Iterator[list[str]]:
     """Yield the hashes of texts in batches that a provider takes."""
-    from memory_kb.providers.embeddings import estimate_tokens
+    from memory_kb.providers.remote_embedder import estimate_tokens
 
     batch: list[str] = []
     tokens = 0

@@ -14,7 +14,7 @@ from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_
 from memory_kb.memory import Memory
 from memory_kb.model import KINDS, Location
 from memory_kb.store.changes import Change, create_file, move, plan_fields, remove, write_file
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.text import first_free, parse_date, slugify
 
 

@@ -15,7 +15,7 @@ from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, check_id, find_id
 from memory_kb.text import shorten
 from memory_kb.vault import Vault

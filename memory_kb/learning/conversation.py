@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.injected_text import is_own_call, remove_injected
-from memory_kb.store.events import FRAME, Event, cut, strings_of
+from memory_kb.store.session_events import FRAME, Event, cut, strings_of
 from memory_kb.text import shorten
 
 #: Characters of what was done, of what failed, and of what people said.

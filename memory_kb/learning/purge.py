@@ -25,7 +25,7 @@ from memory_kb.markdown.splice import find_entry
 from memory_kb.regular_files import MACHINE, open_for_reading
 from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.changes import Change, move, write_file
-from memory_kb.store.files import NoteText, read_note_text
+from memory_kb.store.file_edits import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git
 from memory_kb.store.journal import Run
 from memory_kb.store.json_lines import dump_line, parse_line, replace_lines

@@ -18,7 +18,7 @@ from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refus
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 from memory_kb.private_text import cut_private, cut_private_values
 from memory_kb.store.changes import Change, create_file, replace_entry
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.text import moment_text, parse_date, slugify
 
 if TYPE_CHECKING:

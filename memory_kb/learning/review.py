@@ -21,7 +21,7 @@ from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, UNVERIFIED, FilterWords
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, set_body
-from memory_kb.store.files import find_note
+from memory_kb.store.file_edits import find_note
 from memory_kb.store.writer import Writer
 from memory_kb.text import encode, hash_of, short_id, shorten
 from memory_kb.vault import Vault

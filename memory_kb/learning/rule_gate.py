@@ -16,7 +16,7 @@ from memory_kb.learning.text_comparison import likeness
 from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
 from memory_kb.search.query import parse_words
-from memory_kb.store.events import EventFilter
+from memory_kb.store.session_events import EventFilter
 from memory_kb.text import pluralize
 from memory_kb.vault import Vault
 

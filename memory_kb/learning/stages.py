@@ -15,7 +15,7 @@ from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport, StageReport
 from memory_kb.store.changes import Plan, create_file, plan_fields, write_file
-from memory_kb.store.files import find_note
+from memory_kb.store.file_edits import find_note
 from memory_kb.store.writer import Writer
 from memory_kb.vault import Vault
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from memory_kb.injected_text import is_own_call, remove_injected
 from memory_kb.memory import Memory
 from memory_kb.session_facts import Trace
-from memory_kb.store.events import Event, strings_of
+from memory_kb.store.session_events import Event, strings_of
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.terms import has_cjk, needs_cutting, word_tokens
 

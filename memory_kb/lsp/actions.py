@@ -14,7 +14,7 @@ from memory_kb.editing.editor_actions import EntryUse
 from memory_kb.editing.examination import Remark
 from memory_kb.lsp.open_notes import Page, Ruler
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
-from memory_kb.store.files import FileEdit
+from memory_kb.store.file_edits import FileEdit
 from memory_kb.store.render_changes import Composition
 from memory_kb.text import decode, read_words, short_id, shorten
 

@@ -9,7 +9,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, declared, hidden
 from memory_kb.mcp.tools import TOOLS, Caller, GivenArguments, recall_sessions, tool
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 from memory_kb.text import format_mapping
 
 _DRY = Argument("dry_run", "Only show what would change.", "flag")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.embeddings import RemoteEmbedder
 from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.protocols import Limits, Llm, Purpose, VectorSpace, is_loopback
+from memory_kb.providers.remote_embedder import RemoteEmbedder
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:

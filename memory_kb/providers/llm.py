@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.embeddings import estimate_tokens
 from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote_answer, read_refusal
+from memory_kb.providers.remote_embedder import estimate_tokens
 from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 from memory_kb.text import load_json
 

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any
 
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
-from memory_kb.store.events import Event, normal_time, printable_line, text_of
+from memory_kb.store.session_events import Event, normal_time, printable_line, text_of
 
 AGENT = "claude-code"
 #: Records in which a transcript names its session: titles come first.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
-from memory_kb.store.events import NoEvent, load_object, normal_time, printable_line, text_of
+from memory_kb.store.session_events import NoEvent, load_object, normal_time, printable_line, text_of
 
 AGENT = "codex"
 _EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, objects_in, records_of
-from memory_kb.store.events import NoEvent, load_object, normal_time, printable_line, text_of
 from memory_kb.store.json_arrays import iterate
+from memory_kb.store.session_events import NoEvent, load_object, normal_time, printable_line, text_of
 
 GEMINI, OPENCODE = "gemini-cli", "opencode"
 #: How a call of Gemini CLI is marked that is over.

@@ -16,9 +16,9 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
-from memory_kb.sessions.formats import reader_of, sniff
+from memory_kb.sessions.transcript_formats import reader_of, sniff
 from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine
-from memory_kb.store.events import Event
+from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
 from memory_kb.store.worktrees import find_siblings
 from memory_kb.text import hash_of

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.rules import Rules
-    from memory_kb.store.events import Event
+    from memory_kb.store.session_events import Event
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

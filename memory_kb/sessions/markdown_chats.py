@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from memory_kb.markdown.lists_and_fences import FenceState
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
-from memory_kb.store.events import MAX_EVENT_TEXT, Event, normal_time
+from memory_kb.store.session_events import MAX_EVENT_TEXT, Event, normal_time
 from memory_kb.text import hash_of, slugify
 
 _ROLES = {

@@ -10,7 +10,7 @@ from memory_kb.injected_text import is_own_call
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_tool_call
-from memory_kb.store.events import Event, searchable
+from memory_kb.store.session_events import Event, searchable
 from memory_kb.terms import jaccard, word_tokens
 from memory_kb.text import count_tokens
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.store.events import Event, EventFilter
+from memory_kb.store.session_events import Event, EventFilter
 from memory_kb.store.session_log import (
     SESSION_OUTCOMES,
     SessionFiles,

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from memory_kb.credentials import redact
 from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.sessions.shell import Command, split_line
-from memory_kb.store.events import Event, named_file
+from memory_kb.store.session_events import Event, named_file
 from memory_kb.text import shorten
 
 T = TypeVar("T")

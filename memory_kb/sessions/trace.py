@@ -22,7 +22,7 @@ from memory_kb.sessions.tool_calls import (
     read_answer,
     read_tool_call,
 )
-from memory_kb.store.events import Event, seconds_between
+from memory_kb.store.session_events import Event, seconds_between
 from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles
 from memory_kb.terms import has_cjk
 from memory_kb.text import shorten

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.user_text import split_message
-from memory_kb.store.events import Event, NoEvent, load_object, printable_line, text_of
+from memory_kb.store.session_events import Event, NoEvent, load_object, printable_line, text_of
 
 #: A line of a transcript may hold an image; longer ones are passed over.
 MAX_RECORD = 32_000_000

@@ -20,7 +20,7 @@ from memory_kb.model import Hit, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.changes import Change, create_file, replace_entry
-from memory_kb.store.files import NoteText
+from memory_kb.store.file_edits import NoteText
 from memory_kb.store.session_log import DEVICES
 from memory_kb.text import as_text, slugify
 

@@ -12,7 +12,7 @@ from memory_kb.text import encode
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
-    from memory_kb.store.files import NoteText
+    from memory_kb.store.file_edits import NoteText
 
 
 class WriteFile(NamedTuple):
@@ -110,7 +110,7 @@ def set_fields(note: "Memory | NoteText", entry_id: str, values: "Mapping[str, V
     """Plan to set fields of an entry; those that have the value already stay as written.
 
     Example:
-        >>> from memory_kb.store.files import NoteText
+        >>> from memory_kb.store.file_edits import NoteText
         >>> set_fields(NoteText("a.md", b"---\\nid: x\\n---\\n"), "x", {"status": "retired"}, "It is over.").word
         'set'
     """

@@ -17,7 +17,7 @@ from memory_kb.errors import UnreadableInput
 from memory_kb.machine_seal import Seal
 from memory_kb.markdown.splice import Splice
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
-from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
+from memory_kb.store.file_edits import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.json_lines import append_lines, dump_line, parse_line, read_raw_lines, replace_lines
 from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of

@@ -14,7 +14,7 @@ from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields,
 from memory_kb.reports import Conflict
 from memory_kb.similarity import connected_groups
 from memory_kb.store.changes import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
-from memory_kb.store.files import FileEdit
+from memory_kb.store.file_edits import FileEdit
 from memory_kb.text import count_same, decode, encode, hash_of
 
 #: Of more lines, before and after together, no smallest diff is looked for.
@@ -74,7 +74,7 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
         SecretRefused: every change would bring in a credential.
 
     Example:
-        >>> from memory_kb.store.files import NoteText
+        >>> from memory_kb.store.file_edits import NoteText
         >>> from memory_kb.store.changes import set_fields
         >>> note = NoteText("a.md", b"---\\nid: x\\n---\\nText.\\n")
         >>> plan = [set_fields(note, "x", {"importance": 0.9}, "Often used."), set_fields(note, "x", {"status": "active"}, "In use.")]

@@ -17,7 +17,8 @@ from memory_kb.injected_text import classify_own_text, is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
-from memory_kb.store.events import (
+from memory_kb.store.logs import format_time
+from memory_kb.store.session_events import (
     MAX_EVENT_TEXT,
     MAX_LINE,
     Event,
@@ -28,7 +29,6 @@ from memory_kb.store.events import (
     parse_event,
     strings_of,
 )
-from memory_kb.store.logs import format_time
 from memory_kb.text import hash_of
 from memory_kb.vault import hold_lock
 

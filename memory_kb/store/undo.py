@@ -9,7 +9,7 @@ from types import MappingProxyType
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.similarity import connected_groups
-from memory_kb.store.files import FileEdit, read_if_there
+from memory_kb.store.file_edits import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Run
 from memory_kb.store.render_changes import Composition, Decision, Files, diff
 from memory_kb.store.safe_paths import find_target

@@ -18,7 +18,7 @@ from memory_kb.model import Problem
 from memory_kb.regular_files import MACHINE
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.changes import Change, Plan
-from memory_kb.store.files import (
+from memory_kb.store.file_edits import (
     FileEdit,
     NoteText,
     Staged,

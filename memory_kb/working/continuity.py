@@ -17,7 +17,7 @@ from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, mak
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
 from memory_kb.store.changes import Change, create_file, write_file
-from memory_kb.store.files import NoteText, find_note
+from memory_kb.store.file_edits import NoteText, find_note
 from memory_kb.store.logs import log_shown
 from memory_kb.text import on_one_line, shorten
 

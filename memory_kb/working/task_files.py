@@ -14,8 +14,8 @@ from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, Plan, create_file, write_file
-from memory_kb.store.events import cut
-from memory_kb.store.files import NoteText, find_note
+from memory_kb.store.file_edits import NoteText, find_note
+from memory_kb.store.session_events import cut
 from memory_kb.store.writer import Writer
 from memory_kb.text import load_json, printable, shorten
 from memory_kb.vault import Vault

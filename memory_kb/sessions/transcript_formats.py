@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_kb.sessions import claude_code, codex, gemini_opencode, markdown_chats
 from memory_kb.sessions.transcripts import RawLine, Reader
-from memory_kb.store.events import NoEvent, load_object
+from memory_kb.store.session_events import NoEvent, load_object
 
 _SNIFFED_LINES = 50
 #: A JSON object, perhaps after a line or two that a program printed.

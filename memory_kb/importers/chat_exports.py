@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.sessions.transcripts import EventMaker, LineResult, object_of
-from memory_kb.store.events import Event, normal_time, text_of
+from memory_kb.store.session_events import Event, normal_time, text_of
 from memory_kb.text import as_text
 
 _MOST_NODES = 100_000

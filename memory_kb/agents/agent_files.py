@@ -21,7 +21,15 @@ from memory_kb.errors import VaultNotFound
 from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.changes import Change, Remove, WriteFile
-from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
+from memory_kb.store.file_edits import (
+    FileEdit,
+    Staged,
+    count_missing,
+    discard,
+    prune_folders,
+    read_if_there,
+    sync_folders,
+)
 from memory_kb.text import hash_of, load_json
 
 if TYPE_CHECKING:
