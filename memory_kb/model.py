@@ -86,21 +86,6 @@ def to_int64(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
-class Region(NamedTuple):
-    """A folder with all notes below it, or a single note.
-
-    `path` is as shown; that of a folder ends in a slash. An empty one means the notes beside `memory/`.
-    """
-
-    path: str
-    os_path: str
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is a single note."""
-        return self.path != "" and self.path[-1] != "/"
-
-
 #: As the file of some filters: one outside the project, which no glob matches.
 NOWHERE = ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.model import Problem, Region
+from memory_kb.model import Problem
 from memory_kb.store.walk import walk, walk_region
 from memory_kb.vault import find_vault
 
@@ -53,7 +52,7 @@ def test_one_file_is_taken_as_a_walk_takes_it(vault: MakeVault, home: Path, is_p
     everything = list(walk(found, ["drafts"], list[Problem]()))
     for path in PLACES:
         shown = path if not is_plain else path.removeprefix("memory/")
-        one = list(walk_region(found, Region(shown, os.path.join(found.folder, shown)), ["drafts"], []))
+        one = list(walk_region(found, shown, ["drafts"], []))
         assert one == [file for file in everything if file.path == shown]
 
 
@@ -62,7 +61,7 @@ def test_of_a_file_of_the_home_likewise(vault: MakeVault, home: Path) -> None:
     (home / "rules").mkdir(parents=True)
     (home / "rules/a.md").write_text("x")
     found = find_vault(folder, home, environ={}, cwd=folder)
-    (one,) = walk_region(found, Region("~global/rules/a.md", str(home / "rules/a.md")), [], [])
+    (one,) = walk_region(found, "~global/rules/a.md", [], [])
     assert one in list(walk(found, [], list[Problem]()))
 
 

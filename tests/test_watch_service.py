@@ -21,7 +21,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.index.file_events import Observer
 from memory_kb.index.sync import has_changed_files
 from memory_kb.index.watch import Background
-from memory_kb.model import Problem, Region
+from memory_kb.model import Problem
 from memory_kb.store.walk import walk, walk_region
 from memory_kb.vault import find_vault
 
@@ -59,18 +59,14 @@ def test_a_region_is_what_a_walk_finds_there(vault: MakeVault, home: Path) -> No
     expected: list[Problem] = []
     ignore = ("drafts", "node_modules")
     files = list(walk(found, ignore, expected))
-    entered = {(file.path.rpartition("/")[0] + "/", os.path.dirname(file.os_path)) for file in files} - {
-        ("/", str(folder))
-    }
     problems: list[Problem] = []
-    (top,) = walk_region(found, Region("", str(folder)), ignore, problems)
+    (top,) = walk_region(found, "", ignore, problems)
     assert top.path == "MEMORY.md"
-    for path, location in entered:
-        inside = [file for file in files if file.path.startswith(path)]
-        assert list(walk_region(found, Region(path, location), ignore, problems)) == inside
-    for name in ("drafts", ".git", "node_modules", "link", "gone", "jobs/j/tasks/t/worktree/docs", "a.md"):
-        region = Region(f"memory/{name}/", str(folder / "memory" / name))
-        assert list(walk_region(found, region, ignore, problems)) == []
+    for file in files:
+        assert list(walk_region(found, file.path, ignore, problems)) == [file]
+    left_out = ("drafts/a.md", ".git/a.md", "node_modules/a.md", "link/b.md", "gone/a.md", f"{task}/worktree/docs/a.md")
+    for name in (*left_out, "a.md/a.md", "x.md"):
+        assert list(walk_region(found, f"memory/{name}", ignore, problems)) == []
 
 
 def test_a_look_at_one_folder_leaves_doubts_about_others(
@@ -89,7 +85,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(
         before = file.stat().st_mtime_ns
         other.write_text(f"after {minutes}\n")
         os.utime(other, (time.time() - 60 * minutes,) * 2)
-        report = kb.index.sync((Region("memory/b/", str(other.parent)),))
+        report = kb.index.sync(("memory/b/b.md",))
         assert (report.changed, report.added, report.removed) == (1, 0, 0)
         file.write_text("camel\n")
         os.utime(file, ns=(before, before))

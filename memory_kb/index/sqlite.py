@@ -25,9 +25,9 @@ from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
 from memory_kb.index.sqlite_writer import SqliteWriter
-from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry
+from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, load_json
-from memory_kb.vault import hold_lock
+from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.entry_texts import EntryTally, EntryText
@@ -206,15 +206,11 @@ class SqliteIndex(Index):
         """Return when every file was written last, in nanoseconds, by path."""
         return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
-    def known_in(self, region: Region) -> Iterator[KnownFile]:
-        """Yield the files of a region, by path."""
-        if region.is_file:
-            return self._known("path = :path", {"path": region.path})
-        if not region.path:
-            return self._known("instr(path, '/') = 0")
-        # "0" follows the slash in code point order.
-        inside = {"folder": region.path, "end": region.path[:-1] + "0"}
-        return self._known("path >= :folder AND path < :end", inside)
+    def known_in(self, region: str) -> Iterator[KnownFile]:
+        """Yield the files of a region, as `walk_region` has it, by path."""
+        if region == GLOBAL_PREFIX:
+            return self.known_files(is_global=True)
+        return self._known("path = :path" if region else "instr(path, '/') = 0", {"path": region})
 
     def cut_files(self) -> list[Problem]:
         return self._problems(IS_CUT)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import VaultNotFound
 from memory_kb.index.port import KnownFile, Progress, SyncWindow
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import FileStat, Problem, Region, SyncReport
+from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.store.walk import walk, walk_region, walk_root
 from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, place_of_path
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite_writer import SqliteWriter
 
 
-#: Where to look: in some folders or at some notes, everywhere with None.
-Regions = tuple[Region, ...] | None
+#: Where to look, as `walk_region` has it; everywhere with None.
+Regions = tuple[str, ...] | None
 #: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
 _TICK = 50_000_000
 _COARSE_TICK = 2_000_000_000

@@ -25,7 +25,7 @@ from memory_kb.index.database import (
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, has_changed_files
-from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
+from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, make_filters
 from memory_kb.regular_files import open_for_appending
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
@@ -241,10 +241,8 @@ class VaultIndex:
         if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
             return False
         # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
-        regions = [Region(GLOBAL_PREFIX, str(self._vault.home))]
-        if self._vault.memory:
-            regions.append(Region("", str(self._vault.folder)))
-        return not has_changed_files(self._vault, index, tuple(regions))
+        regions = (GLOBAL_PREFIX, "") if self._vault.memory else (GLOBAL_PREFIX,)
+        return not has_changed_files(self._vault, index, regions)
 
     def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
         """Update a small index, for at most `seconds`.
@@ -350,13 +348,8 @@ class VaultIndex:
         Does nothing if the index was not up to date or another process holds the lock: the next `read` updates it, and
         no writer waits for the index. If the index cannot be written, a sentence says so; the files are written anyway.
         """
-        notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
-        regions = tuple(
-            Region(GLOBAL_PREFIX, str(self._vault.home))
-            if path == HOME_NOTE
-            else Region(path, str(self._vault.resolve(path)))
-            for path in notes
-        )
+        notes = (path for path in paths if path.lower().endswith(".md"))
+        regions = tuple(dict.fromkeys(GLOBAL_PREFIX if path == HOME_NOTE else path for path in notes))
         try:
             if regions and not self._must_build(self._open(0)):
                 self._sync_locked(0, regions)

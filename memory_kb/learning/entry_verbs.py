@@ -12,7 +12,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_
 from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate, find_near_entries
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.memory import Memory
-from memory_kb.model import UNVERIFIED, Link, Location, Region, StoredEntry
+from memory_kb.model import UNVERIFIED, Link, Location, StoredEntry
 from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
 from memory_kb.store.changes import Change, plan_fields, plan_replaced, set_fields, with_links
 
@@ -161,8 +161,7 @@ class EntryVerbs:
                         find_duplicate(index, draft, place, outdated=newer.outdated),
                     )
                     twin = min(filter(None, found), key=lambda twin: twin.status in FORGOTTEN, default=None)
-                    source = twin.path if twin else ""
-                    if twin is None or not newer.read((Region(source, str(self._vault.resolve(source))),)):
+                    if twin is None or not newer.read((twin.path,)):
                         return twin
 
         return self._index.use_as_it_is(find)

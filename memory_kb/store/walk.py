@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from memory_kb.globs import Ignore
-from memory_kb.model import FileStat, Problem, Region
+from memory_kb.model import FileStat, Problem
 from memory_kb.text import readable_name
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, TOP_NOTES, Root, Vault
 
@@ -58,21 +58,21 @@ def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Pr
     return _merge(top, inside) if top else inside
 
 
-def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+def walk_region(vault: Vault, region: str, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
     """Return those files of a region that a walk of everything finds.
 
-    The region of a memory vault's own folder has the notes beside `memory/`; the home with all
-    below it has the note beside the home.
+    A region is the path of a note, `~global/` for the home with all below it and the note beside it, or "" for the
+    notes beside `memory/`.
     """
-    is_global = region.path.startswith(GLOBAL_PREFIX)
+    is_global = region.startswith(GLOBAL_PREFIX)
     root = next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
     if root is None:
         return iter(())
-    if vault.memory and "/" not in region.path:
-        return iter([file for file in _top_files(vault, root, problems) if region.path in ("", file.path)])
-    if region.path == GLOBAL_PREFIX:
+    if vault.memory and "/" not in region:
+        return iter([file for file in _top_files(vault, root, problems) if region in ("", file.path)])
+    if region == GLOBAL_PREFIX:
         return walk_root(vault, root, ignore, problems)
-    return _Walker(root, vault, ignore, problems).files_in(region)
+    return filter(None, [_Walker(root, vault, ignore, problems).file_at(region, str(vault.resolve(region)))])
 
 
 def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
@@ -119,6 +119,10 @@ def _explain_link(os_path: str, path: str, folder: Path, problems: list[Problem]
         problems.append(Problem(path, 1, f"is a symbolic link out of the vault; skipped ({hint})"))
 
 
+def _is_folder(os_path: str) -> bool:
+    return os.path.isdir(os_path) and not os.path.islink(os_path)
+
+
 class _Walker:
     def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> None:
         self._root = root
@@ -140,48 +144,29 @@ class _Walker:
         """Return the files below the root."""
         return self._files_below(str(self._root.folder), self._root.prefix)
 
-    def files_in(self, region: Region) -> Iterator[FileStat]:
-        """Return the files of a region, none if a walk does not get there."""
-        if region.is_file:
-            return iter(self._files_at(region))
-        if not self._reaches(region):
-            return iter(())
-        return self._files_below(region.os_path, region.path)
-
-    def _files_at(self, region: Region) -> list[FileStat]:
-        """Return the one file of a region, if a walk takes it."""
-        folder, slash, name = region.path.rpartition("/")
-        prefix = folder + slash
-        if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.os_path))):
-            return []
-        is_note = name[-3:].lower() == ".md" and self._takes(name, prefix)
-        if not is_note or (os.path.isdir(region.os_path) and not os.path.islink(region.os_path)):
-            return []
-        file = _stat_note(region.os_path, region.path, self._root.folder, self._problems)
-        return [file] if file else []
+    def file_at(self, path: str, os_path: str) -> FileStat | None:
+        """Return a note if a walk takes it, going down into every folder on the way."""
+        top = str(self._root.folder)
+        if not os_path.startswith(os.path.join(top, "")):
+            return None
+        *folders, name = filter(None, os_path[len(top) :].split(os.sep))
+        prefix, place = self._root.prefix, top
+        for folder in folders:
+            inner, place = prefix + readable_name(folder), os.path.join(place, folder)
+            is_walked = folder[0] != "." and not self._holds_only_a_note(prefix) and self._is_open(inner, place)
+            if not is_walked or not _is_folder(place):
+                return None
+            prefix = f"{inner}/"
+        is_note = name[0] != "." and name[-3:].lower() == ".md" and self._takes(name, prefix)
+        if not is_note or _is_folder(os_path):
+            return None
+        return _stat_note(os_path, path, self._root.folder, self._problems)
 
     def _takes(self, name: str, prefix: str) -> bool:
         """Return whether a note is taken, going by its name."""
         if (self._is_memory and name in _NOT_NOTES) or (self._holds_only_a_note(prefix) and name != "MEMORY.md"):
             return False
         return not self._is_ignored(prefix + readable_name(name))
-
-    def _reaches(self, region: Region) -> bool:
-        """Return whether the walk of the whole root comes to a region: it goes down into every folder on the way."""
-        path, os_path = self._root.prefix, str(self._root.folder)
-        if region.os_path != os_path and not region.os_path.startswith(os.path.join(os_path, "")):
-            return False
-        for name in filter(None, region.os_path[len(os_path) :].split(os.sep)):
-            os_path = os.path.join(os_path, name)
-            inner = path + readable_name(name)
-            try:
-                is_folder = stat.S_ISDIR(os.lstat(os_path).st_mode)
-            except OSError:
-                return False
-            if name[0] == "." or not is_folder or self._holds_only_a_note(path) or not self._is_open(inner, os_path):
-                return False
-            path = inner + "/"
-        return path == region.path
 
     def _holds_only_a_note(self, prefix: str) -> bool:
         return self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
