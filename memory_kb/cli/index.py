@@ -157,7 +157,8 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50 the first are listed; --all lists every one.
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50, those that say the same are listed once; --all lists
+    every one.
 
     \b
     memory-kb lint

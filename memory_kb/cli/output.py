@@ -188,13 +188,26 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
-    """Print findings line by line, of a long list the beginning unless the whole is asked for; return the exit code."""
-    for problem in problems if whole else problems[:_SHOWN_FINDINGS]:
-        echo(one_line(str(problem)))
-    if not whole and len(problems) > _SHOWN_FINDINGS:
-        say(f"… and {len(problems) - _SHOWN_FINDINGS:,} more; --all lists them all")
+    """Print findings line by line; return the exit code.
+
+    Of a long list, unless the whole is asked for, what is said of several places is printed once, and not all of it.
+    """
+    is_long = not whole and len(problems) > _SHOWN_FINDINGS
+    shown = _group_by_message(problems)[:_SHOWN_FINDINGS] if is_long else [[problem] for problem in problems]
+    for first, *others in shown:
+        echo(one_line(f"{first} (and in {pluralize(len(others), 'more place')})" if others else str(first)))
+    if is_long:
+        rest = len(problems) - len(shown)
+        say(f"… and {rest:,} more; --all lists them all")
     say(pluralize(len(problems), "finding") if problems else "Nothing to fix.")
     return FINDINGS if problems else 0
+
+
+def _group_by_message(problems: Iterable[Problem]) -> list[list[Problem]]:
+    groups: dict[str, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(problem.message, []).append(problem)
+    return list(groups.values())
 
 
 def print_rows(

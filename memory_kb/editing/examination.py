@@ -24,7 +24,7 @@ from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
-from memory_kb.markdown.links import TextLink, find_links, find_pictures
+from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
@@ -147,16 +147,18 @@ class _DraftCheck:
         for name, place in find_pictures(self._text, entry.body.start, entry.body.end):
             if not self._has_file(name):
                 yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
+        comments = find_percent_comments(self._text)
         for found in find_links(self._text, entry.body.start, entry.body.end, with_own=True):
+            is_commented = any(one.start < found.span.start < one.end for one in comments)
             if not found.is_attachment:
-                yield from self._check_link(found)
+                yield from self._check_link(found._replace(anchor="") if is_commented else found)
 
     def _check_link(self, link: TextLink) -> Iterator[Remark]:
         """Yield a remark if a link leads nowhere, may mean several notes, or names a part that its note lacks."""
         target = link.target
         found = self._catalog.resolve(target, self._path) if target else None
         if not target:
-            if link.is_wikilink and find_anchor(self._text, link.anchor) is None:
+            if link.is_wikilink and link.anchor and find_anchor(self._text, link.anchor) is None:
                 yield Remark(link.whole, "link", "hint", say_missing("", link.anchor, link.kind))
         elif found is None:
             if name_key(target.strip()) in self._own_names:

@@ -30,6 +30,7 @@ from memory_kb.index.note_chunks import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
@@ -70,6 +71,7 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
                 )
 
 
+_ALIAS = lazy_regex(r"@\w*/")
 #: A temporary file this old belongs to no running write; seconds.
 _LEFTOVER_AGE = 3_600
 
@@ -262,7 +264,8 @@ class _Check:
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.path, target)
-        return path.startswith("..") or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+        is_elsewhere = _leads_elsewhere(path, target)
+        return is_elsewhere or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
 
 
 def _read_text(vault: Vault, path: str) -> str:
@@ -276,7 +279,12 @@ def _read_text(vault: Vault, path: str) -> str:
 def is_file(vault: Vault, source: str, target: str) -> bool:
     """Return whether a relative link leads to a file that is no note of ours, or out of the vault."""
     path = _linked_path(source, target)
-    return path.startswith("..") or os.path.lexists(vault.resolve(path))
+    return _leads_elsewhere(path, target) or os.path.lexists(vault.resolve(path))
+
+
+def _leads_elsewhere(path: str, target: str) -> bool:
+    """Return whether a link leads out of the vault, or from a folder that a site generator knows: `@/a.md`, `@site/a.md`."""
+    return path.startswith("..") or _ALIAS.match(target) is not None
 
 
 def _linked_path(source: str, target: str) -> str:

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.index.database import connect_sqlite, transaction
 from memory_kb.index.entry_texts import EntryText
-from memory_kb.markdown.links import find_links
+from memory_kb.markdown.links import find_links, find_percent_comments
 from memory_kb.model import Problem
 from memory_kb.regular_files import make_folder, open_regular
 
 #: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
 #: Grows with every change of what is found, so that findings of an older version are not used.
-_VERSION = 6
+_VERSION = 7
 #: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
@@ -134,15 +134,17 @@ def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
 
 
 def _links(text: str, line: int) -> Iterator[LinkInText]:
+    """Yield the links of a text, each once. What is commented out may name a heading that is yet to be written."""
     seen: dict[tuple[str, str], bool] = {}
-    place = 0
+    place, comments = 0, find_percent_comments(text)
     for link in find_links(text):
-        if (link.target, link.anchor) in seen or link.is_attachment:
+        anchor = "" if any(one.start < link.span.start < one.end for one in comments) else link.anchor
+        if (link.target, anchor) in seen or link.is_attachment:
             continue
-        seen[link.target, link.anchor] = True
+        seen[link.target, anchor] = True
         line += text.count("\n", place, link.whole.start)
         place = link.whole.start
-        yield LinkInText(link.target, link.anchor, link.is_wikilink, line)
+        yield LinkInText(link.target, anchor, link.is_wikilink, line)
 
 
 class LintCache:

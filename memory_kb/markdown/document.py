@@ -193,7 +193,8 @@ class _BlockFinder:
         """Return an empty block for frontmatter that is no YAML mapping, or None if it is text between rules."""
         kept = _read_kept(inner)
         begins = _FIRST_KEY.match(inner) is not None
-        names_entry = _ENTRY_KEY.search(inner) is not None
+        fence = _FENCE.search(inner)
+        names_entry = _ENTRY_KEY.search(inner, 0, fence.start() if fence else len(inner)) is not None
         fault = self.lines.line_at(opening.start) + 1 + min(why.line, inner.rstrip().count("\n"))
         is_meant = (
             begins or kept if is_head else begins and names_entry and (kept or not _BLANK_LINE.search(inner.strip()))

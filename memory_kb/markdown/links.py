@@ -105,6 +105,19 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
             yield link
 
 
+_PERCENT_COMMENT = lazy_regex(r"%%.*?%%", re.DOTALL)
+
+
+def find_percent_comments(text: str) -> tuple[Span, ...]:
+    """Return the comments that Obsidian hides, whose links count in its graph.
+
+    Example:
+        >>> find_percent_comments("Tea. %% see [[Milk#Cold]] %% 5 %")
+        (Span(start=5, end=28),)
+    """
+    return tuple(Span(*found.span()) for found in _PERCENT_COMMENT.finditer(text)) if "%%" in text else ()
+
+
 _PICTURE = lazy_regex(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
 
 

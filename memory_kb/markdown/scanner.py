@@ -22,6 +22,8 @@ _MARK = lazy_regex(r"\\[\\`<]|<!--|`+")
 _TICKS = lazy_regex("`+")
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
+#: The rest of an anchor of Dendron, which embeds from one heading to another: `#steps,1:#milk`.
+_RANGE = lazy_regex(r"(?:,\d+)?(?::#.*)?$")
 #: Without one of these a text holds neither code nor comments.
 _HIDING = ("`", "    ", "\t", "<!--", "~~~")
 #: What begins a rule, what else is separate from a paragraph, and what marks an item of a list.
@@ -273,6 +275,13 @@ def find_anchor(text: str, anchor: str) -> Span | None:
     named = re.compile(rf"^.*<\w[^<>\n]*{address}.*\S", re.IGNORECASE | re.MULTILINE).search(text)
     if named:
         return Span(*named.span())
+    names = dict.fromkeys((anchor, _RANGE.sub("", anchor)))
+    found = (_find_heading(text, name) or _find_address(text, name) for name in names)
+    return next(filter(None, found), None)
+
+
+def _find_heading(text: str, anchor: str) -> Span | None:
+    """Return the heading that a link names by its words, perhaps behind those above it."""
     parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
     done = 0
     for heading in find_headings(text):
@@ -280,6 +289,18 @@ def find_anchor(text: str, anchor: str) -> Span | None:
             done += 1
             if done == len(parts):
                 return heading.span
+    return None
+
+
+def _find_address(text: str, anchor: str) -> Span | None:
+    """Return the heading that a link names as GitHub does, which numbers headings that say the same."""
+    wanted, seen = anchor.lower(), dict[str, int]()
+    for heading in find_headings(text):
+        address = heading_address(heading.words)
+        earlier = seen.get(address, 0)
+        if wanted == (f"{address}-{earlier}" if earlier else address):
+            return heading.span
+        seen[address] = earlier + 1
     return None
 
 
