@@ -44,6 +44,9 @@ SOURCES: list[tuple[str, dict[str, Any], str]] = [
     ("daily-logs", DAILY, ""),
     ("agents-md", AGENTS, ""),
     ("agents-md", {"CLAUDE.md": AGENTS["AGENTS.md"]}, "CLAUDE.md"),
+    ("agents-md", {"style.mdc": "---\nalwaysApply: true\n---\n- Use tabs.\n", "README.md": "Rules.\n"}, ""),
+    ("agents-md", {".cursorrules": "- Use tabs.\n"}, ".cursorrules"),
+    ("obsidian", {"brief.md": "# Brief\n\nA shop.\n", "sub/state.md": "It sells tea.\n"}, ""),
     ("claude-export", {"conversations.json": CLAUDE}, ""),
     ("claude-export", {"chats.json": CLAUDE}, "chats.json"),
     ("chatgpt-export", {"conversations.json": CHATGPT}, "conversations.json"),
@@ -77,6 +80,8 @@ def test_a_source_is_recognised_and_importing_it_twice_changes_nothing(
                 "AGENTS.md",
                 "web/CLAUDE.md",
                 "CLAUDE.md",
+                "style.mdc",
+                ".cursorrules",
             )
         )
         for view in kb.list()
@@ -155,6 +160,18 @@ def test_the_place_may_be_named(kb: KnowledgeBase, folder: Path, source: Callabl
     kb.import_(notes, scope="global")
     kb.import_(notes)
     assert {problem.message.partition(" to ")[0] for problem in kb.lint()} == {"the wikilink"}
+
+
+@pytest.mark.parametrize("globs", ["*.ts,src/**", "'*.ts, src/**'", "['*.ts', 'src/**']"])
+def test_a_rule_of_cursor_holds_for_its_files(kb: KnowledgeBase, source: Callable[..., Path], globs: str) -> None:
+    origin = source({"web/types.mdc": f"---\ndescription: Types\nglobs: {globs}\nalwaysApply: false\n---\n- No any.\n"})
+    kb.import_(origin / "web")
+    assert [view.metadata["applies_to"] for view in kb.list()] == [["*.ts", "src/**"]]
+
+
+def test_a_rule_in_a_folder_of_rules_holds_everywhere(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+    kb.import_(source({"a.mdc": "- Use tabs.\n", "web/b.mdc": "---\nglobs:\n---\n- No any.\n"}))
+    assert [view.metadata.get("applies_to") for view in kb.list()] == [None, None]
 
 
 def test_what_makes_no_sense_is_said(

@@ -234,10 +234,11 @@ _SHOWN = 20
 def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
     """Import notes, memories or conversations of another tool.
 
-    SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a
-    JSON file of mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only
-    what a person states as a preference, a correction or a constraint is kept; with --as sessions they become session
-    logs instead. SOURCE stays as it is. Importing it again brings in what is new.
+    SOURCE is a folder of basic-memory, Obsidian or other notes, MEMORY.md with its daily logs, an AGENTS.md or
+    CLAUDE.md, the folder .cursor/rules, a JSON file of mem0, or the ZIP archive or conversations.json that Claude or
+    ChatGPT exports. Of conversations only what a person states as a preference, a correction or a constraint is kept;
+    with --as sessions they become session logs instead. SOURCE stays as it is. Importing it again brings in what is
+    new.
 
     \b
     memory-kb import AGENTS.md --dry-run

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_letters, read_source_note, tag_of
+from memory_kb.importers.notes import NotePiece, TextFile, came_from, has_letters, read_source_note, tag_of
 from memory_kb.injected_text import remove_injected
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.lists_and_fences import find_sections
@@ -24,6 +24,8 @@ _MOST = 2_000
 #: The files that agents or people curate by hand, line by line.
 CURATED = ("MEMORY.md", "USER.md")
 DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:-[\w.-]+)?\.md$")
+#: What Cursor writes without the quotes that YAML asks of a value that begins with a star.
+_BARE_GLOBS = re.compile(r"\A\ufeff?---\r?\n(?:(?!---).*\n)*?globs:[ \t]*(\*.*)")
 _POINTER = re.compile(r"\[[^\]\n]*\]\(([^)\s:]+\.md)\)")
 
 
@@ -39,7 +41,7 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
         >>> pieces[-1].why
         'a paragraph, not a rule in a list'
     """
-    globs = _globs(read_source_note(file))
+    globs = _globs(file)
     for block in OWN_BLOCK.finditer(file.text):
         line = file.text.count("\n", 0, block.start()) + 1
         yield NotePiece("block", file.path, line, why="memory-kb keeps this block itself")
@@ -64,13 +66,20 @@ def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
     return NotePiece("bullet", path, item.line, f"{path}/{_folded(item.text)}", draft)
 
 
-def _globs(note: SourceNote) -> tuple[str, ...]:
-    named = note.meta.get("globs") or note.meta.get("paths")
+def _globs(file: TextFile) -> tuple[str, ...]:
+    """Return the files that instructions hold for: those they name, else those below their folder.
+
+    Example:
+        >>> _globs(TextFile("rules/a.mdc", "---\\nglobs: *.ts, src/**\\n---\\n- Tabs.\\n")), _globs(TextFile("web/AGENTS.md", "- Tabs.\\n"))
+        (('*.ts', 'src/**'), ('web/**',))
+    """
+    meta, bare = read_source_note(file).meta, _BARE_GLOBS.match(file.text)
+    named = meta.get("globs") or meta.get("paths") or (bare and bare[1])
     globs = named.split(",") if isinstance(named, str) else named
     if isinstance(globs, list):
         return tuple(glob for one in globs if (glob := str(one).strip()))
-    folder = note.path.rpartition("/")[0]
-    return (f"{folder}/**",) if folder else ()
+    folder = file.path.rpartition("/")[0]
+    return (f"{folder}/**",) if folder and not file.path.endswith(".mdc") else ()
 
 
 def read_daily_log(file: TextFile) -> Iterator[NotePiece]:
@@ -116,7 +125,7 @@ def _read_topic(file: TextFile) -> NotePiece:
         return NotePiece("memory", file.path, note.line, why="it has no words")
     fields = came_from(f"agent's memory: {file.path}")
     kind, title = _topic_kind(note.meta) or "fact", as_text(note.meta.get("name"))
-    draft = Draft(said, kind, title, applies_to=_globs(note), source="observed", fields=fields)
+    draft = Draft(said, kind, title, applies_to=_globs(file), source="observed", fields=fields)
     return NotePiece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 
 

@@ -21,7 +21,11 @@ _MAX_NOTE, _MAX_JSON = 5_000_000, 512_000_000
 #: Notes that are looked at to recognise a folder.
 _SAMPLE = 200
 _CHATS = "conversations.json"
-_INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
+_INSTRUCTIONS = frozenset(
+    {"agents.md", "claude.md", "gemini.md", "copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules"}
+)
+#: A rule of Cursor: Markdown below frontmatter that says for which files it holds.
+_RULE = ".mdc"
 _FOLDERS_LEFT = frozenset({"node_modules", "__pycache__", "venv", ".venv", "dist", "target"})
 
 
@@ -46,15 +50,21 @@ def _detect_folder(folder: Path) -> str | None:
         return "obsidian"
     if any(DAY.match(file.name) for file in files):
         return "daily-logs"
-    if any(file.parent == folder and file.name.lower() in _INSTRUCTIONS for file in files):
+    if any(file.parent == folder and _holds_instructions(file) for file in files):
         return "agents-md"
-    return "daily-logs" if (folder / "MEMORY.md").is_file() else None
+    if (folder / "MEMORY.md").is_file():
+        return "daily-logs"
+    return "obsidian" if files else None
+
+
+def _holds_instructions(file: Path) -> bool:
+    return file.name.lower() in _INSTRUCTIONS or file.suffix.lower() == _RULE
 
 
 def _detect_file(file: Path) -> str | None:
+    if _holds_instructions(file):
+        return "agents-md"
     if file.suffix.lower() == ".md":
-        if file.name.lower() in _INSTRUCTIONS:
-            return "agents-md"
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
         return "basic-memory" if looks_like_basic_memory(_read_or_empty(file)) else "obsidian"
@@ -74,7 +84,8 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
         return
     prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
     for file in find_notes(source):
-        if format == "agents-md" and file.name.lower() not in _INSTRUCTIONS:
+        is_wanted = _holds_instructions(file) if format == "agents-md" else file.suffix.lower() != _RULE
+        if not is_wanted:
             continue
         path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
         why = _why_skipped(file, source, format)
@@ -105,7 +116,8 @@ def find_notes(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOLDERS_LEFT)
         for name in sorted(names):
             file = Path(place, name)
-            if name.lower().endswith(".md") and name[0] != "." and file.is_file() and _is_inside(file, folder):
+            is_text = name.lower().endswith((".md", _RULE)) and name[0] != "."
+            if is_text and file.is_file() and _is_inside(file, folder):
                 yield file
 
 
