@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
-from memory_kb.index.doctor import cross_check
+from memory_kb.index.doctor import LintPass, cross_check, read_last
 from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tags
-from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
+from memory_kb.index.link_map import LinkMap, find_node, read_map, take_around, take_busiest
 from memory_kb.index.link_names import named, resolve
-from memory_kb.index.lint_cache import LINT_CACHE, LintCache, LintPass
+from memory_kb.index.lint_cache import LINT_CACHE, LintCache
 from memory_kb.index.listing import Listing, find_entry_by_name, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
@@ -25,7 +25,7 @@ from memory_kb.store.logs import MaintenanceLog
 from memory_kb.store.undo import Undo, undone_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from memory_kb.git.service import Git
     from memory_kb.index.sqlite import SqliteIndex
@@ -230,7 +230,7 @@ class WebQueries:
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
-        return self._read_links(lambda store, _: read_links(store), may_be_old=False)
+        return self._index.read(lambda index: self._read_links(index, may_be_old=False))
 
     def links_around(self, wanted: str, path: str, steps: int, limit: int) -> LinkMap:
         """Return what can be reached from an entry in some steps along links, whichever way they point.
@@ -239,35 +239,39 @@ class WebQueries:
         Of more entries than the limit those with more links are taken first.
         """
 
-        def read(store: LintCache, index: SqliteIndex) -> LinkMap:
-            center = find_node(store, wanted, path)
+        def read(index: SqliteIndex) -> LinkMap:
+            links = self._read_links(index)
+            center = find_node(links, wanted, path)
             if center is None:
                 entry = find_entry_by_name(self._vault, index, wanted)
-                center = find_node(store, entry.id, entry.path)
-            return LinkMap((), ()) if center is None else read_around(store, center, steps, limit)
+                center = find_node(links, entry.id, entry.path)
+            return LinkMap((), ()) if center is None else take_around(links, center, steps, limit)
 
-        return self._read_links(read)
+        return self._index.read(read)
 
     def busiest_links(self, limit: int, kinds: Sequence[str], scopes: Sequence[str], folder: str) -> LinkMap:
         """Return where most links meet, of all entries or of some kinds, scopes and a folder; see `links_around`."""
-        return self._read_links(lambda store, _: read_busiest(store, limit, kinds, scopes, folder))
+        links = self._index.read(self._read_links)
+        wanted = {
+            node.key
+            for node in links.nodes
+            if node.path.startswith(folder)
+            and (not kinds or node.kind in kinds)
+            and (not scopes or node.scope in scopes)
+        }
+        return take_busiest(links.part(wanted), limit)
 
-    def _read_links(self, work: Callable[[LintCache, SqliteIndex], LinkMap], *, may_be_old: bool = True) -> LinkMap:
-        def read(index: SqliteIndex) -> LinkMap:
-            with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
-                if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
-                    cross_check(self._vault, index, store)
-                return work(store, index)
-
-        return self._index.read(read)
+    def _read_links(self, index: SqliteIndex, *, may_be_old: bool = True) -> LinkMap:
+        with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
+            if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
+                cross_check(self._vault, index, store)
+            return read_map(store)
 
     def last_look(self, verb: str) -> LastLook:
         """Return what the last `lint` or `doctor` found."""
 
         def read(index: SqliteIndex) -> LastLook:
-            with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
-                look = store.read_last(verb)
-            return LastLook(look, index.generation, index.has_more_files(MANY_FILES))
+            return LastLook(read_last(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
 
         return self._index.read(read)
 

@@ -12,8 +12,7 @@ from conftest import Files, write_files
 from pages import Server
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.link_map import LinkMap, take_busiest
-from memory_kb.index.lint_cache import Edge, Node
+from memory_kb.index.link_map import Edge, LinkMap, Node, take_busiest
 
 Open = Callable[..., KnowledgeBase]
 

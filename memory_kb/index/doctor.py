@@ -11,21 +11,14 @@ import posixpath
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
 from memory_kb.index.entry_texts import EntryText
+from memory_kb.index.link_map import Edge, Node
 from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
-from memory_kb.index.lint_cache import (
-    LINT_CACHE,
-    Edge,
-    FileFindings,
-    LinkInText,
-    LintCache,
-    LintPass,
-    Node,
-    VaultFindings,
-)
+from memory_kb.index.lint_cache import LINT_CACHE, FileFindings, LinkInText, LintCache
 from memory_kb.index.note_chunks import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
@@ -102,11 +95,30 @@ def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterab
 _FIRST = 300
 
 
+class LintPass(NamedTuple):
+    """The last findings of `lint` or `doctor`: state of the index, time, number, and the first of them."""
+
+    generation: int
+    moment: str
+    total: int
+    first: tuple[Problem, ...]
+
+
 def keep_last(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
     """Store the findings of `lint` or `doctor` for the web page."""
     moment = vault.clock().isoformat(timespec="seconds")
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        cache.keep_last(verb, LintPass(generation, moment, len(found), tuple(found[:_FIRST])))
+        cache.keep(**{verb: LintPass(generation, moment, len(found), tuple(found[:_FIRST]))})
+
+
+def read_last(vault: Vault, verb: str) -> LintPass | None:
+    """Return the findings of the last `lint` or `doctor`."""
+    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
+        kept = cache.read(verb)
+    if kept is None:
+        return None
+    generation, moment, total, first = kept
+    return LintPass(generation, moment, total, tuple(map(Problem._make, first)))
 
 
 def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
@@ -142,17 +154,23 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
     cache = cache or LintCache()
     hashes = index.file_hashes()
     state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
-    kept = cache.read_findings(state)
-    if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
-        return kept[0]
+    kept = cache.read("findings")
+    if kept and kept["state"] == state:
+        probes = kept["probes"].items()
+        if all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in probes):
+            return list(map(Problem._make, kept["problems"]))
 
     def fetch(paths: Sequence[str]) -> list[Sequence[EntryText]]:
         texts = index.texts(paths)
         return [texts.get(path, ()) for path in paths]
 
-    found = _Check(vault, index, cache.of_files(hashes, fetch)).run()
-    cache.keep_findings(state, found)
-    return found.problems
+    check = _Check(vault, index, cache.of_files(hashes, fetch))
+    problems = list(check.problems())
+    cache.keep(
+        findings={"state": state, "problems": problems, "probes": check.probes},
+        map=[check.nodes(), list(check.edges)],
+    )
+    return problems
 
 
 def say_dead(kind: str, target: str) -> str:
@@ -181,19 +199,20 @@ class _Check:
         self._has = functools.cache(self._has_anchor)
         # What is asked comes file by file.
         self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
-        self._probes: dict[str, bool] = {}
-        self._edges: dict[Edge, None] = {}
+        #: The paths that are no notes and were looked for, and whether they were there.
+        self.probes: dict[str, bool] = {}
+        #: The links whose two ends exist, each once.
+        self.edges: dict[Edge, None] = {}
 
-    def run(self) -> VaultFindings:
-        """Return the problems, and all entries with the links between them."""
-        problems = list(self._problems())
-        nodes = [
+    def nodes(self) -> list[Node]:
+        """Return all entries."""
+        return [
             Node(key, one.id, one.title, one.kind, one.scope, one.status, one.path, one.line)
             for key, one in enumerate(self._entries)
         ]
-        return VaultFindings(problems, self._probes, nodes, self._edges)
 
-    def _problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
+        """Yield the problems, and find the links between entries on the way."""
         yield from self._duplicate_ids()
         for path, found in self._by_file.items():
             yield from (Problem(path, line, message) for line, message in found.problems)
@@ -224,7 +243,7 @@ class _Check:
         found = resolve(self._names, target, self._entries[key].path)
         other = self._keys[found.path, found.line] if found else key
         if other != key:
-            self._edges[Edge(key, other, relation)] = None
+            self.edges[Edge(key, other, relation)] = None
         return found
 
     def _check_links(self, key: int, links: Sequence[LinkInText]) -> Iterator[Problem]:
@@ -265,7 +284,7 @@ class _Check:
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.path, target)
         is_elsewhere = _leads_elsewhere(path, target)
-        return is_elsewhere or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+        return is_elsewhere or self.probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
 
 
 def _read_text(vault: Vault, path: str) -> str:
@@ -317,7 +336,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
     """
     made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        kept = cache.read_agreed()
+        kept = cache.read("agreed") or {}
         for file in walk(vault, vault.settings.ignore, []):
             if file.path in seen:
                 continue
@@ -329,7 +348,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
                     agreed[file.path] = digest
                 else:
                     yield file.path
-        cache.keep_agreed(agreed)
+        cache.keep(agreed=agreed)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:

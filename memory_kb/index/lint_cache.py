@@ -1,4 +1,4 @@
-"""Cache what `lint` finds: in each file by the hash of its content, in all of them together, and its last run."""
+"""Cache what `lint` and `doctor` find: in each file by the hash of its content, and in all of them together."""
 
 from __future__ import annotations
 
@@ -9,37 +9,29 @@ import re
 import sqlite3
 import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.index.database import connect_sqlite, transaction
+from memory_kb.index.database import connect_sqlite, read_version, transaction
 from memory_kb.index.entry_texts import EntryText
 from memory_kb.markdown.links import find_links, find_percent_comments
-from memory_kb.model import Problem
 from memory_kb.regular_files import make_folder, open_regular
 
 #: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
 #: Grows with every change of what is found, so that findings of an older version are not used.
-_VERSION = 7
+_VERSION = 8
 #: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS nodes (key INTEGER PRIMARY KEY, id TEXT, title TEXT, kind TEXT, scope TEXT, status TEXT,
-    path TEXT, line INTEGER, degree INTEGER);
-CREATE INDEX IF NOT EXISTS nodes_id ON nodes (id);
-CREATE TABLE IF NOT EXISTS edges (source INTEGER, target INTEGER, relation TEXT, PRIMARY KEY (source, target, relation))
-    WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
-CREATE TABLE IF NOT EXISTS agreed (path TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS looks (verb TEXT PRIMARY KEY, generation INTEGER, moment TEXT, total INTEGER, first TEXT);
-"""
+_TABLES = (
+    # The findings in each file alone.
+    "CREATE TABLE facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID",
+    # What else is kept, as JSON.
+    "CREATE TABLE kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+)
 
 
 class LinkInText(NamedTuple):
@@ -65,48 +57,6 @@ class FileFindings(NamedTuple):
 
 #: Returns the texts of the entries of files.
 Fetch = Callable[[Sequence[str]], Sequence[Sequence[EntryText]]]
-
-
-class LintPass(NamedTuple):
-    """The last findings of `lint` or `doctor`: state of the index, time, number, and the first of them."""
-
-    generation: int
-    moment: str
-    total: int
-    first: tuple[Problem, ...]
-
-
-class Node(NamedTuple):
-    """An entry among others: enough to name and colour it. `key` is its place in the map."""
-
-    key: int
-    id: str
-    title: str
-    kind: str
-    scope: str
-    status: str
-    path: str
-    line: int
-
-
-class Edge(NamedTuple):
-    """A link from one entry to another, by their keys."""
-
-    source: int
-    target: int
-    relation: str
-
-
-class VaultFindings(NamedTuple):
-    """The findings in all files together: problems, entries, and the links whose two ends exist.
-
-    `probes` are the paths that are no notes and were looked for, and whether they were there.
-    """
-
-    problems: Sequence[Problem]
-    probes: Mapping[str, bool]
-    nodes: Sequence[Node]
-    edges: Collection[Edge]
 
 
 def examine_texts(texts: Iterable[EntryText]) -> FileFindings:
@@ -148,7 +98,11 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
 
 
 class LintCache:
-    """The findings of `lint`, in a database of their own that anyone may delete, else in memory."""
+    """What `lint` and `doctor` found, in a database of its own that anyone may delete, else in memory.
+
+    Under names it keeps `findings` and `map`, what `lint` found in all files together and the links between entries;
+    `lint` and `doctor`, the last pass of each; and `agreed`, which files `doctor` found indexed as they are.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         #: Whether the findings are stored for the next process.
@@ -164,7 +118,7 @@ class LintCache:
 
     def of_files(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, FileFindings]:
         """Return the findings in files, given by the hashes of their content, examining those that are not kept."""
-        kept = {path: (digest, facts) for path, digest, facts in self.rows("SELECT path, hash, facts FROM facts")}
+        kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
         new = dict(zip(unknown, _examine_all(unknown, fetch), strict=True))
@@ -173,60 +127,29 @@ class LintCache:
         self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
         return found | new
 
-    def read_findings(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
-        """Return the problems found in a state of the index, and the paths outside of it that they depend on."""
-        rows = self.rows("SELECT found FROM whole WHERE state = ?", (state,))
-        if not rows:
-            return None
-        problems, probes = json.loads(rows[0][0])
-        return [Problem(*one) for one in problems], probes
+    def read(self, name: str) -> Any:
+        """Return what was kept under a name, None if there is nothing."""
+        rows = self._rows("SELECT value FROM kept WHERE name = ?", (name,))
+        return json.loads(rows[0][0]) if rows else None
 
-    def keep_findings(self, state: str, whole: VaultFindings) -> None:
-        """Store the findings in a state of the index."""
-        found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
-        degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)
-        nodes = [(*one, degrees[one.key]) for one in whole.nodes]
-        self._write(
-            ("DELETE FROM nodes", None),
-            ("DELETE FROM edges", None),
-            ("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", nodes),
-            ("INSERT INTO edges VALUES (?, ?, ?)", whole.edges),
-            ("INSERT OR REPLACE INTO whole (id, state, found) VALUES (1, ?, ?)", [(state, found)]),
-        )
+    def keep(self, **values: object) -> None:
+        """Store values of JSON, each under its name."""
+        rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in values.items()]
+        self._write(("INSERT OR REPLACE INTO kept VALUES (?, ?)", rows))
 
-    def read_last(self, verb: str) -> LintPass | None:
-        """Return the findings of the last call of a verb."""
-        rows = self.rows("SELECT generation, moment, total, first FROM looks WHERE verb = ?", (verb,))
-        for generation, moment, total, first in rows:
-            return LintPass(generation, moment, total, tuple(Problem(*one) for one in json.loads(first)))
-        return None
-
-    def keep_last(self, verb: str, look: LintPass) -> None:
-        """Store the findings of a verb."""
-        row = (verb, look.generation, look.moment, look.total, json.dumps(look.first, ensure_ascii=False))
-        self._write(("INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?)", [row]))
-
-    def read_agreed(self) -> dict[str, str]:
-        """Return the digests of the files that `doctor` found indexed as they are."""
-        return dict(self.rows("SELECT path, digest FROM agreed"))
-
-    def keep_agreed(self, digests: Mapping[str, str]) -> None:
-        """Store the digests of the files that `doctor` found indexed as they are."""
-        self._write(("DELETE FROM agreed", None), ("INSERT INTO agreed VALUES (?, ?)", list(digests.items())))
-
-    def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query; no rows if the database cannot be read."""
         with contextlib.suppress(sqlite3.Error):
             return self._connection.execute(query, values).fetchall()
         return []
 
-    def _write(self, *statements: tuple[str, Collection[Sequence[object]] | None]) -> None:
+    def _write(self, *statements: tuple[str, Sequence[Sequence[object]]]) -> None:
         # A full disk or another process at it costs no finding.
         with contextlib.suppress(sqlite3.Error):
-            if any(rows is None or rows for _, rows in statements):
+            if any(rows for _, rows in statements):
                 with transaction(self._connection):
                     for statement, rows in statements:
-                        self._connection.executemany(statement, [()] if rows is None else rows)
+                        self._connection.executemany(statement, rows)
 
 
 def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[FileFindings]:
@@ -282,8 +205,15 @@ def _open(file: Path | None) -> sqlite3.Connection:
         make_folder(file.parent)
         os.close(open_regular(file, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect_sqlite(file or Path(":memory:"))
-    if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-        connection.executescript(
-            f"DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS whole; {_SCHEMA} PRAGMA user_version = {_VERSION};"
-        )
+    if read_version(connection)[1] != _VERSION:
+        with transaction(connection):
+            _make_tables(connection)
     return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables anew; nothing of another version stays."""
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        connection.execute(f'DROP TABLE "{name}"')
+    for statement in (*_TABLES, f"PRAGMA user_version = {_VERSION}"):
+        connection.execute(statement)

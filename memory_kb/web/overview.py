@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
+from memory_kb.index.doctor import LintPass
 from memory_kb.index.link_map import LinkMap
-from memory_kb.index.lint_cache import LintPass
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageRequest
 from memory_kb.web_queries import LastLook
