@@ -94,7 +94,7 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
     def look(*given: Any, **named: Any) -> bool:
         if threading.current_thread() is threading.main_thread():
             regions = given[2] if len(given) > 2 else ()
-            looks.append([region.path for region in regions])
+            looks.append(list(regions))
         return real(*given, **named)
 
     with watched(folder, open_kb) as kb:
