@@ -41,33 +41,81 @@ def find_code(text: str) -> Iterator[Span]:
         >>> [text[span.start : span.end].strip() for span in find_code(text)]
         ['`a`', '```sh\\nls\\n```', 'b', '<!-- c -->']
     """
-    if not any(sign in text for sign in _HIDING):
-        return
-    place = began = 0  # `began`: where the paragraph does that the line may go on
-    has_text = is_quoted = False
-    items: list[int] = []  # the columns at which the open list items have their text
-    while place < len(text):
-        end = _end_of_line(text, place)
-        # The most frequent lines first: one of a paragraph, and a blank one.
-        if text[place] not in _OPENERS:
-            if not has_text:
-                began, has_text, is_quoted = place, True, False
-                items.clear()
+    return _CodeFinder(text).find() if any(sign in text for sign in _HIDING) else iter(())
+
+
+class _Line(NamedTuple):
+    """A line behind the signs of the quotes and list items that it is in.
+
+    `at` is where its text begins, `indent` the columns in front of that. `is_apart` says that it is no part of a
+    paragraph, `is_opened` that a quote or an item begins with it.
+    """
+
+    at: int
+    end: int
+    indent: int
+    is_blank: bool
+    is_apart: bool
+    is_opened: bool
+    is_quoted: bool
+
+
+class _CodeFinder:
+    """One pass over the lines of a text, which finds code and comments."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        #: Whether the next line may go on with a paragraph, and where that begins, or what is not searched yet.
+        self._has_text, self._began = False, 0
+        self._is_quoted = False
+        #: The columns at which the open list items have their text.
+        self._items: list[int] = []
+
+    def find(self) -> Iterator[Span]:
+        """Yield what is code or a comment."""
+        text, place = self._text, 0
+        while place < len(text):
+            end = _end_of_line(text, place)
+            # The most frequent lines first: one of a paragraph, and a blank one.
+            if text[place] not in _OPENERS:
+                if not self._has_text:
+                    self._began, self._has_text, self._is_quoted = place, True, False
+                    self._items.clear()
+            elif text[place] == "\n":
+                yield from self._search_until(place)
+                self._is_quoted, self._has_text, self._began = self._is_quoted and self._has_text, False, end
+            else:
+                line = self._read_line(place, end)
+                if line.is_opened:
+                    yield from self._search_until(place)
+                block = self._find_block(line) if line.is_apart or line.indent >= _TAB else None
+                if block:
+                    yield from self._search_until(place)
+                    yield block
+                    end = self._began = block.end
+                    self._has_text = False
+                elif line.is_blank or (line.is_apart and self._ends_paragraph(line)):
+                    yield from self._search_until(place if line.is_blank else end)
+                    self._began, self._has_text = end, False
+                elif not self._has_text:
+                    self._began, self._has_text = place, True
             place = end
-            continue
-        if text[place] == "\n":
-            if began < place:
-                yield from _inline(text, began, place)
-            is_quoted, has_text = is_quoted and has_text, False
-            began = place = end
-            continue
+        yield from self._search_until(len(text))
+
+    def _search_until(self, end: int) -> Iterator[Span]:
+        """Yield the code and comments within the paragraph that goes on to `end`."""
+        began, self._began = self._began, end
+        return _inline(self._text, began, end)
+
+    def _read_line(self, place: int, end: int) -> _Line:
+        """Read the signs in front of a line, and open or close the quote and the list items that it is in."""
+        text, items = self._text, self._items
         quotes = _QUOTES.match(text, place, end) if text[place] in " >" else None
         left = at = quotes.end() if quotes else place
-        block: Span | None = None
-        is_opened = left > place and not is_quoted
-        is_quoted = left > place or (is_quoted and has_text)
+        is_opened = left > place and not self._is_quoted
+        self._is_quoted = left > place or (self._is_quoted and self._has_text)
         if is_opened:
-            has_text = False
+            self._has_text = False
             items.clear()
         while True:
             at = _past_blanks(text, at) if at < end and text[at] in " \t" else at
@@ -75,51 +123,45 @@ def find_code(text: str) -> Iterator[Span]:
             is_blank = at >= end or text[at] in "\r\n"
             sign = "" if is_blank else text[at]
             is_rule = sign in _RULES and _RULE.match(text, at, end) is not None
-            is_apart = is_rule or (
-                sign in _APART
-                and bool(_HEADING.match(text, at, end) or _FENCE.match(text, at, end) or _COMMENT.match(text, at, end))
-            )
+            is_apart = is_rule or (sign in _APART and _is_apart(text, at, end))
             item = _ITEM.match(text, at, end) if sign in _BULLETS and not is_rule else None
             if item or is_apart:
-                is_quoted = left > place
-            if not is_blank and (item or is_apart or not has_text):
+                self._is_quoted = left > place
+            if not is_blank and (item or is_apart or not self._has_text):
                 while items and items[-1] > column and not is_opened:
                     items.pop()
             indent = column - (items[-1] if items else 0)
             if item is None or indent >= _TAB or len(items) == _DEEPEST:
-                break
-            has_text, is_opened = False, True
+                return _Line(at, end, indent, is_blank, is_apart, is_opened, left > place)
+            self._has_text, is_opened = False, True
             at = item.end()
             behind = _width(text[left : _past_blanks(text, at)]) - _width(text[left:at])
             items.append(_width(text[left:at]) + (behind if 0 < behind <= _TAB else 1))
-        if is_opened:
-            yield from _inline(text, began, place)
-            began = place
-        if is_blank:
-            yield from _inline(text, began, place)
-            began, has_text = end, is_opened and has_text
-        elif indent >= _TAB and not has_text:
-            block = Span(at, end)
-        elif indent < _TAB and not is_apart:
-            began, has_text = (began if has_text else place), True
-        elif indent < _TAB and (fence := _FENCE.match(text, at, end)):
-            block = Span(at, _end_of_fence(text, end, fence[0], items[-1] if items else 0, is_quoted=left > place))
-        elif indent < _TAB and _COMMENT.match(text, at, end) and (close := text.find("-->", at)) >= 0:
-            block = Span(at, close + 3)
-        elif _RULE.match(text, at, end) or _HEADING.match(text, at, end):
-            yield from _inline(text, began, end)
-            began, has_text = end, False
-        else:
-            began, has_text = (began if has_text else place), True
-        if block:
-            yield from _inline(text, began, place)
-            yield block
-            began, has_text, end = block.end, False, block.end
-        place = end
-    yield from _inline(text, began, len(text))
+
+    def _find_block(self, line: _Line) -> Span | None:
+        """Return the indented code, the fence or the comment that a line begins with."""
+        text, at, end = self._text, line.at, line.end
+        if line.is_blank or line.indent >= _TAB:
+            return None if line.is_blank or self._has_text else Span(at, end)
+        if fence := _FENCE.match(text, at, end):
+            column = self._items[-1] if self._items else 0
+            return Span(at, _end_of_fence(text, end, fence[0], column, is_quoted=line.is_quoted))
+        if _COMMENT.match(text, at, end) and (close := text.find("-->", at)) >= 0:
+            return Span(at, close + 3)
+        return None
+
+    def _ends_paragraph(self, line: _Line) -> bool:
+        """Return whether a line that is apart is a heading or a rule."""
+        text, at, end = self._text, line.at, line.end
+        return bool(_RULE.match(text, at, end) or _HEADING.match(text, at, end))
+
+
+def _is_apart(text: str, at: int, end: int) -> bool:
+    return bool(_HEADING.match(text, at, end) or _FENCE.match(text, at, end) or _COMMENT.match(text, at, end))
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the code spans and comments within a paragraph."""
     if text.find("`", start, end) < 0 and text.find("<!--", start, end) < 0:
         return
     runs: dict[str, list[int]] = {}
