@@ -193,6 +193,27 @@ def readable_name(name: str) -> str:
         return printable(name)
 
 
+def note_name(path: str) -> str:
+    """Return the name of a note's file, without its folder and its ending.
+
+    Example:
+        >>> note_name("trips/Rome.md"), note_name("St. Ives.MD")
+        ('Rome', 'St. Ives')
+    """
+    name = path.rpartition("/")[2]
+    return name[:-3] if name.lower().endswith(".md") else name
+
+
+def fold_case(text: str) -> str:
+    """Return a text as such texts are compared: in one case, with single spaces.
+
+    Example:
+        >>> fold_case(" How do\\nwe SHIP? ")
+        'how do we ship?'
+    """
+    return " ".join(text.casefold().split())
+
+
 def pluralize(number: int, one: str, many: str = "") -> str:
     """Return a number with its word, in the plural where there is not one.
 

@@ -13,7 +13,7 @@ from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.memory import Memory
-from memory_kb.text import count_tokens, short_id
+from memory_kb.text import count_tokens, pluralize, short_id
 
 if TYPE_CHECKING:
     from memory_kb.learning.citations import ClaimState
@@ -74,7 +74,7 @@ class ClaimChecks:
         }
         for verdict, reason in reasons.items():
             if count := self._withheld[verdict]:
-                yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
+                yield f"{pluralize(count, 'learning')} withheld: {reason}"
 
 
 class EntryLines:

@@ -26,7 +26,7 @@ from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
 from memory_kb.skills.skill_text import parse_skill
-from memory_kb.text import short_id, shorten
+from memory_kb.text import note_name, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.material import FittingEntry, Material
@@ -283,7 +283,7 @@ def _is_in_force(memory: Memory) -> bool:
 def _title_of_long(memory: Memory) -> str | None:
     """Return the title of an entry that is too long for a line, unless that is the name of its file."""
     is_short = len(" ".join(memory.text.split())) <= _SHORT
-    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    name = note_name(memory.path)
     return None if is_short or memory.kind == "skill" or memory.title in ("", name) else memory.title
 
 

@@ -41,7 +41,7 @@ from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
 from memory_kb.terms import name_key
-from memory_kb.text import encode
+from memory_kb.text import encode, note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class EditorActions:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in _FIXED_NAMES:
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog, stem = self._examination.catalog(), path.rpartition("/")[2].removesuffix(".md")
+        catalog, stem = self._examination.catalog(), note_name(path)
         names = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}
         old = names.get(way) or shown_title(self._at(path, entry_id, drafts).title)
         name = check_name(new, way)

@@ -34,7 +34,7 @@ from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.file_edits import NoteText
 from memory_kb.store.walk import would_take
 from memory_kb.terms import name_key
-from memory_kb.text import read_words
+from memory_kb.text import note_name, read_words
 from memory_kb.vault import Vault
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
@@ -413,9 +413,9 @@ def _new_target(target: str, source: str, moving: Moving) -> str | None:
     is_relative = beside in (name_key(found), name_key(found.removesuffix(".md")))
     path = now.removesuffix(".md")
     if "/" not in target and not (suffix and is_relative):
-        if name_key(target.removesuffix(suffix)) != name_key(_stem(found)):
+        if name_key(target.removesuffix(suffix)) != name_key(note_name(found)):
             return None
-        path = target.removesuffix(suffix) if _stem(now) == _stem(found) else _stem(now)
+        path = target.removesuffix(suffix) if note_name(now) == note_name(found) else note_name(now)
         path = path if moving.is_alone(now) else now.removesuffix(".md")
     elif is_relative and (suffix or target.startswith(".")):
         path = posixpath.relpath(path, folder or ".")
@@ -424,10 +424,6 @@ def _new_target(target: str, source: str, moving: Moving) -> str | None:
     elif target.startswith("/"):
         path = f"/{path}"
     return None if posixpath.normpath(target) == path + suffix else path + suffix
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(".md")
 
 
 def _keep_attachments(text: str, source: str, moving: Moving) -> str:

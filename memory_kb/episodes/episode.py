@@ -32,7 +32,7 @@ from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import seconds_between
-from memory_kb.text import hash_of, pluralize, shorten, slugify
+from memory_kb.text import hash_of, note_name, pluralize, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
@@ -212,7 +212,7 @@ def references(memories: Iterable[Memory]) -> Callable[[Memory], bool]:
             by_word.setdefault(word, set()).add((memory.id, memory.path))
 
     def is_referenced(memory: Memory) -> bool:
-        names = (memory.id, memory.word("session_id"), memory.path.rpartition("/")[2].removesuffix(".md"))
+        names = (memory.id, memory.word("session_id"), note_name(memory.path))
         return any(by_word.get(name, set()) - {(memory.id, memory.path)} for name in names if name)
 
     return is_referenced

@@ -15,6 +15,7 @@ from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.saved_queries import SavedQuery, names_entry
 from memory_kb.terms import has_cjk
+from memory_kb.text import fold_case
 
 #: The numbers of hits for which a table has the recall.
 CUTS = (1, 5, 10)
@@ -169,22 +170,18 @@ def propose_queries(
     # The queries are the team's, in the repository; a global home is one person's.
     ours = (one for one in memories if one.place.scope != "global")
     here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
-    asked = {_folded(one.question) for one in known}
+    asked = {fold_case(one.question) for one in known}
     covered = {
         entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
     }
     found: list[SavedQuery] = []
     for query in (*_from_log(retrievals, here), *_from_notes(here, frequency)):
-        is_new = _folded(query.question) not in asked and not covered & set(query.expect)
+        is_new = fold_case(query.question) not in asked and not covered & set(query.expect)
         if is_new and len(found) < most and find_secret(query.question) is None:
             found.append(query)
-            asked.add(_folded(query.question))
+            asked.add(fold_case(query.question))
             covered |= set(query.expect)
     return tuple(found)
-
-
-def _folded(question: str) -> str:
-    return " ".join(question.casefold().split())
 
 
 def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> Iterator[SavedQuery]:
@@ -193,8 +190,8 @@ def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> It
     for one in retrievals:
         first = next((entry_id for entry_id in one.ids if entry_id in here), None)
         if one.verb == "search" and not one.injected and one.query and len(one.query) <= _LONGEST_ASKED and first:
-            counts[_folded(one.query)] += 1
-            last[_folded(one.query)] = (" ".join(one.query.split()), first)
+            counts[fold_case(one.query)] += 1
+            last[fold_case(one.query)] = (" ".join(one.query.split()), first)
     for plain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         question, entry_id = last[plain]
         if len(question.split()) > 1 or has_cjk(question):

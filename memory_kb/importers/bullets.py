@@ -14,7 +14,7 @@ from memory_kb.markdown.lists_and_fences import find_sections
 from memory_kb.markdown.outline import OWN_BLOCK, Bullet, read_outline
 from memory_kb.model import Span
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES
-from memory_kb.text import as_text, parse_date, shorten
+from memory_kb.text import as_text, fold_case, parse_date, shorten
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 #: A line that takes another file in, as Claude Code reads it.
@@ -63,7 +63,7 @@ def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = tuple(filter(None, [tag_of(heading)]))
     draft = Draft(item.text, "rule", title, tags, applies_to=globs, source="observed", fields=came_from(path))
-    return NotePiece("bullet", path, item.line, f"{path}/{_folded(item.text)}", draft)
+    return NotePiece("bullet", path, item.line, f"{path}/{fold_case(item.text)}", draft)
 
 
 def _globs(file: TextFile) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
         head = title if title and day not in title else ""
         named = head or shorten(said.splitlines()[0].lstrip("-*#> "), 70)
         draft = Draft(said, "episode", named, source="observed", fields=came_from(f"daily log: {file.path}", day))
-        yield NotePiece("section", file.path, line, f"import/daily-logs/{file.path}/{title}/{_folded(said)}", draft)
+        yield NotePiece("section", file.path, line, f"import/daily-logs/{file.path}/{title}/{fold_case(said)}", draft)
 
 
 def _read_curated(file: TextFile) -> Iterator[NotePiece]:
@@ -157,9 +157,5 @@ def _read_curated(file: TextFile) -> Iterator[NotePiece]:
             yield NotePiece("bullet", file.path, piece.line, why=f"points to another file, {pointer[1]}")
         else:
             own = replace(draft, kind="fact", applies_to=(), fields=came_from(f"daily log: {file.path}"))
-            key = f"import/daily-logs/{file.path}/{_folded(draft.text)}"
+            key = f"import/daily-logs/{file.path}/{fold_case(draft.text)}"
             yield NotePiece(piece.what, file.path, piece.line, key, own)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

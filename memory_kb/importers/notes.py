@@ -16,7 +16,7 @@ from memory_kb.markdown.scanner import heading_text
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
 from memory_kb.terms import MARKS
-from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
+from memory_kb.text import as_text, note_name, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
 NOTE_FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
@@ -103,7 +103,7 @@ def read_source_note(file: TextFile) -> SourceNote:
     is_head = block is not None and not text[: block.span.start].strip()
     start = block.span.end if block and is_head else 0
     meta = block.metadata if block and is_head else {}
-    stem = file.path.rpartition("/")[2].removesuffix(".md")
+    stem = note_name(file.path)
     title = as_text(meta.get("title")) or stem
     return SourceNote(file.path, stem, title, meta, text[start:], text.count("\n", 0, start) + 1)
 

@@ -32,7 +32,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FileStat, StoredEntry
 from memory_kb.terms import name_key
-from memory_kb.text import encode, hash_of
+from memory_kb.text import encode, hash_of, note_name
 from memory_kb.vault import default_status, place_of_path
 
 #: Characters that cannot be in a link.
@@ -163,7 +163,7 @@ class Catalog:
         That is its file's name where no other file is called so, else its path, and its id where
         that is its own; what is below another entry of its file has only an id and a title.
         """
-        stem, path = _stem(entry.path), entry.path.removesuffix(".md")
+        stem, path = note_name(entry.path), entry.path.removesuffix(".md")
         own = read_metadata(entry).get("id") is not None
         names = [stem] if self.is_alone(entry.path) else []
         names += [entry.id] if own else []
@@ -173,17 +173,13 @@ class Catalog:
         return next(fitting, entry.id)
 
 
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(".md")
-
-
 def _names_of(entry: StoredEntry) -> Iterator[Called]:
     """Yield an entry by its title, its aliases and its file.
 
     A name that was made from the title and the id, as `learn` names files, means nothing to a person
     that the title does not.
     """
-    stem = _stem(entry.path)
+    stem = note_name(entry.path)
     is_made = stem.endswith(entry.id[:8])
     more = f"\n{stem}" if is_made else ""
     yield Called(entry.title, f"{entry.title}\n{entry.id}{more}".casefold(), entry)
@@ -225,7 +221,7 @@ def suggest_names(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, 
     stems = {stem_of(called.entry.path) for called in found}
     alike = index.entries_of(path for path in index.paths() if stem_of(path) in stems)
     wanted = {name for called in found for name in (called.entry.path.removesuffix(".md"), called.entry.title)}
-    wanted |= {_stem(called.entry.path) for called in found} | {called.entry.id for called in found}
+    wanted |= {note_name(called.entry.path) for called in found} | {called.entry.id for called in found}
     catalog = replace(_part(index, alike), names=named(index, [("", name) for name in wanted]))
     return tuple(Suggested(called.label, catalog.link_name(called.entry)) for called in found)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container
 from operator import itemgetter
 
+from memory_kb.index.link_names import read_metadata
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft
 from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness
@@ -54,7 +54,7 @@ def find_duplicate(
     gone = here._replace(kinds=tuple(KINDS), scopes=_wider(place), statuses=FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in filter(is_meant, index.entries(gone)):
-        if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
+        if read_metadata(entry).get("tombstone") == tombstone:
             return entry
     for entry in filter(is_meant, _find_similar(index, draft, gone)):
         if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY and not entry.is_superseded:
@@ -87,7 +87,7 @@ def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -
         if entry.metadata
         and not entry.is_in_people_file
         and not entry.is_superseded
-        and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
+        and (known := read_metadata(entry)).get("source") == "user_explicit"
         and str(known.get("created_at", ""))[:10] <= before[:10]
         and is_replaced(index.contents(entry), draft.text)
     )

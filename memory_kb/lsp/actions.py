@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
@@ -16,7 +15,7 @@ from memory_kb.lsp.open_notes import Page, Ruler
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
 from memory_kb.store.file_edits import FileEdit
 from memory_kb.store.render_changes import Composition
-from memory_kb.text import decode, read_words, short_id, shorten
+from memory_kb.text import decode, note_name, read_words, short_id, shorten
 
 SOURCE = "memory-kb"
 _WEIGHTS = {
@@ -74,16 +73,6 @@ def offer_new_note(path: str, place: EditorFile, said: lsp.Diagnostic | None) ->
         diagnostics=[said] if said else None,
         is_preferred=True,
     )
-
-
-def note_name(path: str) -> str:
-    """Return what a note is called by its file.
-
-    Example:
-        >>> note_name("trips/Rome.md")
-        'Rome'
-    """
-    return os.path.splitext(path.rpartition("/")[2])[0]
 
 
 def read_data(held: lsp.Diagnostic | lsp.CodeAction, name: str) -> str:

@@ -18,7 +18,7 @@ from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
 from memory_kb.index.editor_catalog import EMPTY, Catalog
 from memory_kb.kb import KnowledgeBase
-from memory_kb.lsp.actions import EditorFile, note_name
+from memory_kb.lsp.actions import EditorFile
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.links import is_attachment
@@ -28,6 +28,7 @@ from memory_kb.regular_files import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
 from memory_kb.store.safe_paths import explain_unsafe
+from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
-from memory_kb.text import CHARS_PER_TOKEN, count_tokens
+from memory_kb.text import CHARS_PER_TOKEN, count_tokens, pluralize
 
 #: Hits and characters of a recall that names neither.
 LIMIT, MAX_LIMIT, MAX_CHARS = 8, 100, 8_000
@@ -66,7 +66,7 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     )
     if not found.hits:
         return "No session fits."
-    return answers.quote_entries(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines])
+    return answers.quote_entries(f"{pluralize(len(found.hits), 'past session')}.", [lines])
 
 
 def _fit(result: SearchResult, asked: str, tokens: int) -> str:

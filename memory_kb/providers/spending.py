@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.regular_files import make_folder, read_file, replace_file
 from memory_kb.store.json_lines import append_lines, read_objects
-from memory_kb.text import hash_of, load_json
+from memory_kb.text import hash_of, load_json, pluralize
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
 _PRICES: dict[str, dict[str, tuple[float, float]]] = {
@@ -79,8 +79,7 @@ class Metered(NamedTuple):
             >>> str(Metered(1, 1_200, 80, 0.0031))
             '1 call, 1,200 tokens in and 80 out, $0.0031'
         """
-        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
-        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+        return f"{pluralize(self.calls, 'call')}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
 
     def plus(self, other: Metered, sign: int = 1) -> Metered:
         """Return the sum of this and another, or with `sign` -1 the difference.

@@ -14,7 +14,7 @@ from memory_kb.reports import StepReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.sessions.maintenance import EndedSession, Part, PartResult, report_changes, run_step
 from memory_kb.store.session_log import SESSION_OUTCOMES
-from memory_kb.text import parse_date
+from memory_kb.text import parse_date, pluralize
 
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
@@ -135,7 +135,7 @@ class SessionEnd:
             return PartResult(f"skipped: {done.scopes[0].message}", done.runs)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
         away, is_planned = done.was_taken_away, any(one.outcome == "planned" for one in done.scopes)
-        parts = [f"{kept} learning{'s' * (kept != 1)} kept"] if kept else [] if away else ["nothing worth keeping"]
+        parts = [f"{pluralize(kept, 'learning')} kept"] if kept else [] if away else ["nothing worth keeping"]
         parts += self._say_left_out(away, "extract")
         for reason in dict.fromkeys(scope.message for scope in done.failed):
             names = ", ".join(one.scope for one in done.failed if one.message == reason)
@@ -153,7 +153,7 @@ class SessionEnd:
         runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
             return PartResult("nobody said how it went", is_skipped=True)
-        return report_changes(runs, "credited", "credited")
+        return report_changes(runs, "credited")
 
     def _reinforcement(self) -> PartResult:
         run = self.outcomes.reinforce(self.session, dry_run=self.dry_run)

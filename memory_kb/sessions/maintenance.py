@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, UnreadableInput, UsageError, explain_refusal
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
-from memory_kb.text import moment_text
+from memory_kb.text import moment_text, pluralize
 
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
@@ -113,10 +113,10 @@ def _attempt(work: Part) -> PartResult:
         return PartResult(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
 
 
-def report_changes(runs: Sequence[RunReport], one: str, many: str) -> PartResult:
+def report_changes(runs: Sequence[RunReport], one: str, many: str = "") -> PartResult:
     """Return the result of a part that changed entries: how many, each counted once per run."""
     count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
-    return PartResult(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))
+    return PartResult(pluralize(count, one, many or one) if count else "", tuple(runs))
 
 
 @dataclass(frozen=True)
@@ -161,14 +161,14 @@ class Maintenance:
         """Return the parts of maintenance by their names, in their order."""
         cycle, checked = self._lifecycle, self._log().last().get("contradictions")
         return {
-            "reinforce": lambda: report_changes([self._outcomes.reinforce(dry_run=dry_run)], "counted", "counted"),
+            "reinforce": lambda: report_changes([self._outcomes.reinforce(dry_run=dry_run)], "counted"),
             "semantic": lambda: self._semantic_part(dry_run=dry_run),
             "dedup": lambda: self._dedup_part(dry_run=dry_run),
-            "age": lambda: report_changes([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),
-            "archive": lambda: report_changes([cycle.archive(dry_run=dry_run)], "archived", "archived"),
-            "promote": lambda: report_changes([cycle.promote(dry_run=dry_run)], "promoted", "promoted"),
+            "age": lambda: report_changes([self._episodes.age_episodes(dry_run=dry_run)], "aged"),
+            "archive": lambda: report_changes([cycle.archive(dry_run=dry_run)], "archived"),
+            "promote": lambda: report_changes([cycle.promote(dry_run=dry_run)], "promoted"),
             "contradictions": lambda: self.contradictions_part(checked.date() if checked else None, dry_run=dry_run),
-            "claims": lambda: report_changes([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged"),
+            "claims": lambda: report_changes([self._citations.verify_claims(dry_run=dry_run)], "flagged"),
             "sweep": lambda: self._sweep_part(dry_run=dry_run),
             "doctor": self._doctor_part,
             "trim": lambda: self._trim_part(dry_run=dry_run),
@@ -222,8 +222,7 @@ class Maintenance:
 
     def _doctor_part(self) -> PartResult:
         found = (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
-        count = len(found)
-        return PartResult(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
+        return PartResult(f"{pluralize(len(found), 'finding')}; `memory-kb doctor` lists them" if found else "")
 
     def _trim_part(self, *, dry_run: bool) -> PartResult:
         if dry_run:

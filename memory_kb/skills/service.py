@@ -31,7 +31,6 @@ from memory_kb.skills.skill import (
     find_same_skill,
     find_skill,
     is_named,
-    key_of,
     make_skill,
     make_slug,
     name_of,
@@ -56,7 +55,7 @@ from memory_kb.store.changes import Change, Plan, WriteFile
 from memory_kb.store.logs import log_shown
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer
-from memory_kb.text import encode, first_free, hash_of
+from memory_kb.text import encode, first_free, fold_case, hash_of
 from memory_kb.vault import Vault
 
 #: Candidates to search for per wanted skill, and passages per candidate: a long one may be found by several.
@@ -279,9 +278,9 @@ class Skills:
         try:
             draft = check_skill(found)
             name = draft.text.name
-            if key_of(name) in batch.names:
+            if fold_case(name) in batch.names:
                 return SkillMoved(name, "", "", "known", f"{where} has the name of one before it")
-            batch.names.add(key_of(name))
+            batch.names.add(fold_case(name))
             same = find_same_skill(batch.memories, draft, batch.place, force=batch.is_forced)
             if same:
                 return self._update_known(same, found, batch)

@@ -22,7 +22,7 @@ from memory_kb.skills.skill_text import SkillText, render_skill, update_body, wi
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.file_edits import NoteText
 from memory_kb.store.session_log import DEVICES
-from memory_kb.text import as_text, slugify
+from memory_kb.text import as_text, fold_case, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
 SKILL_ORDERS = ("thompson", "mean", "ucb")
@@ -159,14 +159,9 @@ def name_of(memory: Memory) -> str:
     return memory.word("name") or without_label(memory.title) or memory.id
 
 
-def key_of(name: str) -> str:
-    """Return a name as names are compared: in one case, with single spaces."""
-    return " ".join(name.casefold().split())
-
-
 def is_named(memory: Memory, name: str) -> bool:
     """Return whether a skill has a name, in any case of letters."""
-    return key_of(name_of(memory)) == key_of(name)
+    return fold_case(name_of(memory)) == fold_case(name)
 
 
 def is_usable(memory: Memory) -> bool:
@@ -189,7 +184,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
 
     in_order = sorted(skills, key=lambda skill: (skill.id, skill.path))
     scored = [replace(skill, score=round(score(skill), 6)) for skill in in_order]
-    return tuple(sorted(scored, key=lambda skill: (-(skill.score or 0.0), key_of(skill.name), skill.id, skill.path)))
+    return tuple(sorted(scored, key=lambda skill: (-(skill.score or 0.0), fold_case(skill.name), skill.id, skill.path)))
 
 
 def choose_candidates(hits: Sequence[Hit], skills: Iterable[Skill], count: int) -> list[Skill]:
