@@ -44,6 +44,9 @@ _RISKY = re.compile(
     re.IGNORECASE,
 )
 
+#: How alike two subcommands are of which one is the other misspelt, from 0 to 1: `biuld` and `build` have .8.
+_ALIKE = 0.75
+
 
 class Command(NamedTuple):
     """One command of a line, without redirections and without what it is piped into.
@@ -147,14 +150,14 @@ def is_risky(text: str) -> bool:
 def is_small_change(failed: Command, worked: Command) -> bool:
     """Return whether a command is another one with one small change in how it is run.
 
-    That is an option more, less or another one, a setting or runner before it, or another subcommand.
-    Another file, text or number is other work, and so is less of them.
+    That is an option more, less or another one, a setting or runner before it, or its subcommand spelt otherwise.
+    Another file, text, number or subcommand is other work, and so is less of them.
 
     Example:
         >>> def changed(one, other): return is_small_change(split_line(one)[0], split_line(other)[0])
         >>> changed("npm ci", "npm ci --legacy-peer-deps"), changed("pytest -q", "uv run pytest -q"), changed("npm run tests", "npm run test")
         (True, True, True)
-        >>> changed("python a.py", "python b.py"), changed("npm ci", "make"), changed("pytest -k login", "pytest -q")
+        >>> changed("python a.py", "python b.py"), changed("npm run test", "npm run build"), changed("pytest -k login", "pytest -q")
         (False, False, False)
     """
     one, other = failed.words, worked.words
@@ -174,4 +177,11 @@ def is_small_change(failed: Command, worked: Command) -> bool:
     if all(words[0].startswith(("-", "+")) for words in (before, after) if words):
         return set(before[1:]) <= set(after)
     is_subcommand = one[0] in _SUBCOMMANDED and len(before) == len(after) == 1
-    return is_subcommand and all(re.fullmatch(r"[a-z][\w:-]*", words[0]) for words in (before, after))
+    are_names = all(re.fullmatch(r"[a-z][\w:-]*", words[0]) for words in (before, after) if words)
+    return is_subcommand and are_names and _is_spelt_alike(before[0], after[0])
+
+
+def _is_spelt_alike(one: str, other: str) -> bool:
+    """Return whether two words are one with a letter or two changed, or with something behind it."""
+    is_longer = one.startswith(other) or other.startswith(one)
+    return is_longer or SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
