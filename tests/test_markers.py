@@ -30,6 +30,7 @@ KEPT = [
     ("I prefer small commits with one thought each.", "preference", "I prefer small commits with one thought each."),
     ("Danke! Ab jetzt alle Preise in Cent speichern.", "policy", "Alle Preise in Cent speichern."),
     ("Désormais, écris les tests en français.", "policy", "Écris les tests en français."),
+    ("Toujours écrire les tests en français.", "policy", "Toujours écrire les tests en français."),
     ("今後は必ずテストを先に書いてください。", "policy", "必ずテストを先に書いてください。"),
     ("以后提交信息一律用英文写,不要用中文写提交信息。", "policy", "提交信息一律用英文写,不要用中文写提交信息。"),
     ("С этого момента пиши комментарии на английском.", "policy", "Пиши комментарии на английском."),
@@ -73,6 +74,9 @@ PASSED = [
     "Think about the rule so that you always do this going forward.",
     "The task list should always use that normal format.",
     "Next time I'll watch more closely what you are doing.",
+    "Toujours rien dans l'application, regarde encore.",
+    "On a toujours le même problème avec la carte.",
+    "Immer noch derselbe Fehler beim Start des Servers.",
     "Seen in the browser (index):1 Uncaught TypeError: no such module. Paths must start with a slash.",
 ]
 

@@ -84,8 +84,10 @@ MARKERS = (
         + r")(?=[\w`])",
         r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
         r"we (?:don't|do not|dont) (?!(?:want|need|have|know|see|care|think|seem|get|really|even|actually|yet)\b)(?=\w+ (?!(?:that|this|it)\b)\w)",
-        r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )",
-        r"(?:toujours|jamais|siempre|nunca|sempre)\b|(?:on|nous|ne|n')\s?(?:\w+ ){1,3}(?:toujours|jamais)\b",
+        r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr|noch)\b)(?=.* )",
+        # "Toujours" is "still" as well, but not before what is to be done, and not after "to have" and "to be".
+        r"toujours (?=\w+(?:er|ir|re|ez)\b)|(?:jamais|siempre|nunca|sempre)\b"
+        r"|(?:on|nous|ne|n')\s?(?!(?:n'|a|est|avons|sommes)\b)(?:\w+ ){1,3}(?:toujours|jamais)\b",
         r"(?:мы )?(?:всегда|никогда)\b|(?:常に|必ず|絶対に|总是|始终|务必|一律|永远不要|绝不|千万不要)(?=.)",
         r"(?:whenever|every ?time|any ?time) you\b(?=.*,)|(?:[\w`'/.*-]+ ){1,5}?(?:should|must|shall) (?:just )?(?:always|never)\b",
         _FOR_ALL + r"(?:(?:should|must|needs? to) )?(?:start|end|begin)s? with\b",
