@@ -234,6 +234,33 @@ def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
         assert make_episode(trace, NOW).draft.fields["duration_seconds"] == seconds
 
 
+@pytest.mark.parametrize(
+    ("message", "goal", "title"),
+    [
+        (
+            "TypeError: fetch failed for the address\n    at main.ts:3\n",
+            "TypeError: fetch failed for the address",
+            None,
+        ),
+        (
+            "You are an agent of ours. Answer in JSON.",
+            "You are an agent of ours. Answer in JSON.",
+            "You are an agent of ours",
+        ),
+        ("<teammate-message>Mend the carts.</teammate-message>", None, "Changed cart.py, total.py"),
+    ],
+    ids=["pasted", "of a program", "nobody's"],
+)
+def test_what_nobody_said_a_session_was_for(message: str, goal: str | None, title: str | None) -> None:
+    edits = [
+        Event(type="tool_call", tool="Edit", args={"file_path": f"src/{name}.py"}, ok=True)
+        for name in ("cart", "total")
+    ]
+    (trace,) = trace_session("s", [Event(role="user", content=message), *edits])
+    draft = make_episode(trace, NOW).draft
+    assert (draft.fields.get("goal"), draft.title) == (goal, title or goal)
+
+
 def test_a_file_that_was_read_and_what_must_not_be_done_are_in_the_episode(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.sessions.append(

@@ -98,11 +98,19 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     body, fields = write_body(trace, diary), without_empty(facts)
     fields = {"created_at": ended, "last_reinforced": ended[:10], **fields, "detail": "full"}
     fields["built_from"] = _built_from(trace.seq, body, fields)
-    category, title = infer_category(goal), tidy(title_of(goal) or f"Session {trace.session}")
+    category, title = infer_category(goal), tidy(title_of(goal) or _name_by_work(trace))
     tags = () if category == "general" else (category,)
     draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
     return Episode(entry_id, _place_of(trace), draft, trace.session, trace.seq, ended)
+
+
+def _name_by_work(trace: Trace) -> str:
+    """Return what a session did, where nobody said what it was for: its last commit, or the files that it changed."""
+    if trace.commits:
+        return shorten(trace.commits[-1].subject, _TITLE)
+    changed = ", ".join(dict.fromkeys(file.rpartition("/")[2] for file in trace.changed))
+    return shorten(f"Changed {changed}", _TITLE) if changed else f"Session {trace.session}"
 
 
 def title_of(goal: str) -> str:

@@ -9,8 +9,8 @@ from itertools import chain, groupby
 
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
-from memory_kb.learning.markers import asks_to_revert, find_statements
-from memory_kb.learning.user_text import find_subject, own_words, sentences
+from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
+from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import (
@@ -234,6 +234,8 @@ class _Tracer:
         self.commits: list[Commit] = []
         self.changed, self.seen, self.made = dict[str, None](), dict[str, None](), dict[str, None]()
         self.constraints, self.links = dict[str, None](), dict[str, None]()
+        #: The first line of what was pasted or written for the agent, for a session in which nobody says what it is about.
+        self.pasted = ""
         self.reverted: list[Reverted] = []
         #: The files changed since the person spoke before last, and their request to revert them.
         self.recent: dict[str, None] = {}
@@ -322,6 +324,7 @@ class _Tracer:
         if not known.goal or (_is_short(known.goal) and not _is_short(said)):
             self.facts = self.facts._replace(goal=shorten(" ".join(find_subject(message).split()), _TASK))
         if not said:
+            self.pasted = self.pasted or ("" if find_credential(message) else _first_sentence(message))
             return
         if known.turns and (known.actions or known.goal == self.facts.goal):
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
@@ -356,9 +359,10 @@ class _Tracer:
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
         head, rest = _join_equal(self.log[:HEAD]), self.log[HEAD:]
-        failures = tuple(self.failures.all.values())
-        return self.facts._replace(
-            ended=self.facts.ended or self.facts.began,
+        failures, known = tuple(self.failures.all.values()), self.facts
+        return known._replace(
+            goal=(_is_short(known.goal) and self.pasted) or known.goal,
+            ended=known.ended or known.began,
             steps=(*head, *_join_equal(rest[-TAIL:])),
             head=len(head),
             missing=max(0, len(rest) - TAIL),
@@ -379,6 +383,12 @@ class _Tracer:
 def _is_short(goal: str) -> bool:
     """Return whether a message is too short to say what a session is about, such as an answer or an order."""
     return len(goal) < _LEAST_GOAL[1] if has_cjk(goal) else len(goal.split()) < _LEAST_GOAL[0]
+
+
+def _first_sentence(message: str) -> str:
+    """Return the first line of a message that is long enough to say something, or ""."""
+    lines = (" ".join(line.split()) for line in split_message(message).sent.splitlines())
+    return shorten(next((line for line in lines if not _is_short(line)), ""), _TASK)
 
 
 def _shown_call(call: Call) -> str:
