@@ -413,6 +413,9 @@ def test_what_aider_did_is_what_the_session_did(kb: KnowledgeBase, tmp_path: Pat
         ("Tool use: **Bash** Build it\n\n`npm run build`\n\nError:\n\n```\nfailed\n```", ("Bash", "npm run build")),
         ("I mend it:\n\n---\n\n_****_\n\n```diff\n- one\n+ two\n```\n\n---\n\nDone.", ("edit", "- one\n+ two")),
         ("Read file: src/a.ts\n\n---\n\nDone.", ("read_file", "src/a.ts")),
+        ("Tool use: **write** • Edit file: src/a.ts\n\n**Chunk 1**\n\nResult:\n\nok", ("write", "src/a.ts")),
+        ("Tool use: **edit** • Edit file: d:\\my shop\\a.ts\n\nResult:\n\nok", ("edit", "d:\\my shop\\a.ts")),
+        ("Tool use: **Read**\n\n `./a.ts`\n\nResult:\n\n```text\n1 x\n```", ("Read", "./a.ts")),
     ],
 )
 def test_calls_in_the_older_forms_of_specstory(

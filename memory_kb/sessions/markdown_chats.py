@@ -170,9 +170,13 @@ _BLOCK = re.compile(
 _WENT = re.compile(r"^(?:(?P<failed>Error)|Result):$", re.MULTILINE)
 _MARKUP = re.compile(r"</?(?:details|summary)>")
 _COMMAND = re.compile(r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$", re.DOTALL | re.MULTILINE)
+#: The file of a call: its first line names it up to the line's end, or it has a line of its own; else what the tool said.
 _FILE = re.compile(
-    r"(?:\b[Ff]ile(?: created successfully at)?:? |\bedits to |\A(?=`))`?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?"
-    r"|\bthe following files:\n[AM] (\S+)"
+    r"\A[^\n]*(?:\b(?:Read|Edit) file: |\bApply patch for )(?P<named>[^\n]+)"
+    r"|^[ \t]*`(?P<quoted>(?!\w+://)[^`\n]+)`[ \t]*$"
+    r"|(?:\b[Ff]ile(?: created successfully at)?:? |\bedits to )`?(?P<said>(?:[./~]|[A-Za-z]:)[^\s`]*[\w])`?"
+    r"|\bthe following files:\n[AM] (?P<listed>\S+)",
+    re.MULTILINE,
 )
 
 
@@ -215,7 +219,7 @@ def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None
     """Add a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)
-    args = {"file_path": file[1] or file[2]} if file else {}
+    args = {"file_path": (file[file.lastgroup or 0]).strip()} if file else {}
     if command and re.search(r"bash|shell|command|terminal|exec", name, re.IGNORECASE):
         args = {"command": command[1] or command[2]}
     made.add(Event(type="tool_call", role="assistant", tool=name, args=args or None))
