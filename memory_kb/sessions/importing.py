@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -29,6 +30,8 @@ _PROSE = (".md", ".markdown", ".txt")
 _FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", ".venv", "venv"})
 #: Records in which a transcript says where it worked.
 _START_WITHIN = 1_000
+#: When a conversation began, as the name of its file says it.
+_BEGAN = re.compile(r"\d{4}-\d\d-\d\d[T _-]\d\d[-_:.]?\d\d")
 
 
 class Labels(NamedTuple):
@@ -174,7 +177,7 @@ class TranscriptImport:
     def add_events(self, events: Iterable[LineResult], source: Path, kind: str) -> tuple[SessionImported, ...]:
         """Import the events that a reader yields; return one result for each session."""
         named, fallback = self._labels.session, session_name(source.stem)
-        targets: dict[str, _Target] = {}
+        targets, names = dict[str, _Target](), dict[str | None, str]()
         ignored, problems = 0, list[Problem]()
         with ExitStack() as stack:
             for found in events:
@@ -183,7 +186,9 @@ class TranscriptImport:
                     if found.problem and len(problems) < _SHOWN_PROBLEMS:
                         problems.append(Problem(str(source), found.line, found.problem))
                     continue
-                session = named or (session_name(found.session) if found.session else fallback)
+                if found.session not in names:
+                    names[found.session] = named or self._name_session(found, source)
+                session = names[found.session]
                 if session not in targets:
                     targets[session] = _Target(self._files, check_id(session), stack)
                 targets[session].write(found.event, self._labels, self._now)
@@ -191,6 +196,24 @@ class TranscriptImport:
         # What belongs to no session counts with the first.
         first, *others = done or [SessionImported(named or fallback, str(source), kind)]
         return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
+
+    def _name_session(self, found: LineResult, source: Path) -> str:
+        """Return the id of a session by its first event; one that is called by its first turn has its beginning in it.
+
+        The name of a file is asked first: it stays the same where two versions of a program write the text differently.
+        """
+        name = session_name(found.session or source.stem)
+        ts = found.event.ts if found.event else ""
+        began = _BEGAN.match(source.stem)
+        moment = "" if found.is_named else re.sub(r"\D", "", began[0] if began else ts)[:12]
+        if not moment or self._has_session(name, ts):
+            return name
+        return f"{name}-{moment}"
+
+    def _has_session(self, name: str, ts: str) -> bool:
+        """Return whether a session that was imported under a name began at a moment, or at any if none is known."""
+        first = next(self._files.read(name), None) if self._files.path(name).exists() else None
+        return first is not None and ts in ("", first.ts)
 
 
 def _find_transcripts(folder: Path) -> Iterator[Path]:

@@ -78,6 +78,7 @@ def _read_turns(
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         made.ts = _time_in(turn.mark) or made.ts
         if not is_begun:
+            made.is_named = made.session is not None
             made.session = made.session or _name_session(turn.text, key)
             yield made.begin()
             is_begun = True

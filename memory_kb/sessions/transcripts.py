@@ -23,13 +23,15 @@ TRANSCRIPT_FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor"
 class LineResult(NamedTuple):
     """What a reader made of one line: an event of a session, a problem, or neither.
 
-    `session` is None where the transcript does not name its own; `line` is where a problem is.
+    `session` is None where the transcript does not name its own, and `is_named` is false where it is called by its
+    first turn, which others may have as well; `line` is where a problem is.
     """
 
     session: str | None = None
     event: Event | None = None
     problem: str | None = None
     line: int = 0
+    is_named: bool = True
 
 
 #: A line of a transcript, or None for one that is too long to be read.
@@ -56,7 +58,7 @@ class EventMaker:
     that came before, behind a prefix of the format: the same transcript gives the same names every time.
 
     Attributes:
-        session: what the transcript calls its session; None where it does not.
+        session: what the transcript calls its session; None where it does not. `is_named` is as in `LineResult`.
         agent: whose the next events are; `ts` is when they happened, where they do not say.
         is_subagent: whether what their user said came from another agent.
         events: those of the record at hand.
@@ -71,6 +73,7 @@ class EventMaker:
 
     def __init__(self, prefix: str, agent: str | None = None) -> None:
         self.session: str | None = None
+        self.is_named = True
         self.agent, self.ts, self.is_subagent = agent, "", False
         self.events: list[Event] = []
         self._prefix = prefix
@@ -81,7 +84,8 @@ class EventMaker:
         """Return the event with which the session begins; its arguments are what is known of it, such as `cwd`."""
         args = {name: value for name, value in known.items() if value} or None
         start = Event(type="event", event="start", args=args, content=content, origin="start")
-        return LineResult(self.session, start._replace(ts=self.ts, agent=self.agent))
+        start = start._replace(ts=self.ts, agent=self.agent)
+        return LineResult(self.session, start, is_named=self.is_named)
 
     def results(self, record: str | bytes = "") -> Iterator[LineResult]:
         """Yield the events of a record, which may be none; `record` is its name or its content."""
