@@ -465,6 +465,12 @@ def test_a_conversation_that_was_imported_by_its_first_turn_alone_goes_on(kb: Kn
     assert (report.session, report.added, report.known) == (earlier, 0, len(events))
 
 
+def test_a_line_of_json_in_a_conversation_makes_no_other_file_of_it(kb: KnowledgeBase, tmp_path: Path) -> None:
+    text = SPECSTORY.replace("Mend the importer", 'Answer in this form:\n\n{"score": 1}\n\nMend the importer')
+    kind, *_ = import_text(kb, tmp_path / "a.md", text)
+    assert kind == "specstory"
+
+
 def test_a_moment_in_no_known_form_is_taken_from_the_title(kb: KnowledgeBase, tmp_path: Path) -> None:
     text = SPECSTORY.replace("(2026-05-04 09:10:11Z) -->", "(2026-05-04_09-10-11Z) -->").replace(
         " (2026-05-04 09:10:11Z)**", "**"

@@ -48,7 +48,7 @@ def sniff(lines: Iterable[RawLine]) -> str | None:
         if kind := _kind_of(record):
             return kind
     text = "\n".join((line or b"").decode("utf-8", "replace").rstrip("\r\n") for line in head)
-    if records:
+    if records and text.lstrip("\ufeff \t\n").startswith("{"):
         return None
     if _JSON_START.match(text):
         return _kind_of_document(text)
