@@ -61,9 +61,11 @@ def test_a_note_is_found_by_all_its_names(vault: Vault, open_kb: Open, query: st
         ("Wann sind die Prüfungen?", "Die Prüfung ist am Montag."),
         ("Где хранятся документы?", "Каждый документ лежит в синей папке."),
         ("Πού είναι τα κλειδιά;", "Το κλειδί βρίσκεται κάτω από το χαλί."),
+        ("deploying", "Each deployment waits for approval."),
+        ("deployments", "We deploy after approval."),
     ],
 )
-def test_other_forms_of_a_word_are_found_beyond_english(vault: Vault, open_kb: Open, query: str, text: str) -> None:
+def test_other_forms_of_a_word_are_found(vault: Vault, open_kb: Open, query: str, text: str) -> None:
     files = {f"memory/learnings/{number}.md": f"Order {number} was sent out today.\n" for number in range(9)}
     files["memory/learnings/wanted.md"] = f"{text}\n"
     assert [hit.path for hit in open_kb(vault(files)).search(query).hits] == ["memory/learnings/wanted.md"]

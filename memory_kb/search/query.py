@@ -30,6 +30,8 @@ _WORD = lazy_regex(r"[^\W_]")
 _TOKEN = lazy_regex(r"[^\W_]+")
 _POSSESSIVE = lazy_regex(r"['’]s$", re.IGNORECASE)
 _CAMEL = lazy_regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+#: A verb in -y or its noun, as a term.
+_VERB = lazy_regex(r'"(\w+[aeou]y)(?:s|ed|ing|(ments?))?"', re.IGNORECASE)
 _UNPRINTABLE = lazy_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -95,6 +97,16 @@ class TextQuery(NamedTuple):
         """The terms without parts of words."""
         return tuple(term for term in self.terms if term not in self.parts)
 
+    def nouns(self) -> dict[str, str]:
+        """Return, by term, the noun of a verb such as "deploy", and the verb of a noun: the index stems them differently.
+
+        Example:
+            >>> parse_query("deploying").nouns(), parse_query("deployments").nouns()
+            ({'"deploying"': '"deployment"'}, {'"deployments"': '"deploy"'})
+        """
+        verbs = ((term, _VERB.fullmatch(term)) for term in self.terms)
+        return {term: _quote(found[1] + ("" if found[2] else "ment")) for term, found in verbs if found}
+
     def beginnings(self) -> dict[str, str]:
         """Return, by term, the beginning that other forms of the word have too; none in English, which the index stems.
 
@@ -120,9 +132,11 @@ class TextQuery(NamedTuple):
             {'"الملفات"': '"الم لمل ملف" OR "لمل ملف لفا" OR "ملف لفا فات"'}
         """
         words = {term: without_marks(term) for term in self.whole_words if needs_cutting(term) and not has_cjk(term)}
-        return self.beginnings() | {
-            term: " OR ".join(_inner_phrases(word)) for term, word in words.items() if len(word) > _LEAST_STEM
-        }
+        return (
+            self.nouns()
+            | self.beginnings()
+            | {term: " OR ".join(_inner_phrases(word)) for term, word in words.items() if len(word) > _LEAST_STEM}
+        )
 
     def without_endings(self) -> "TextQuery":
         """Return the query with its words also as beginnings, so that other forms match; an English one as it is.
