@@ -258,12 +258,10 @@ def test_every_id_in_it_can_be_shown(vault: MakeVault, open_kb: Open) -> None:
 
 
 def test_a_word_fits_its_other_forms_in_the_smallest_vault(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Always squash before merging databases.")}))
-    assert [kb.context(task).ids for task in ("merge the branch", "a new database", "bake a cake")] == [
-        ("a",),
-        ("a",),
-        (),
-    ]
+    text = "Always squash before merging databases. The matrix must be invertible at deployment."
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", text)}))
+    tasks = ("merge the branch", "a new database", "is it inverted", "deploying", "bake a cake")
+    assert [kb.context(task).ids for task in tasks] == [("a",), ("a",), ("a",), ("a",), ()]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,8 +14,8 @@ from memory_kb.context.relevance import (
     is_about,
     may_be_given,
     strip_endings,
-    weigh_shared,
     weigh_topic,
+    without_other_forms,
 )
 from memory_kb.index.port import VectorQuery
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
@@ -147,11 +148,12 @@ class MaterialReader:
         bare = [term.strip('" *').casefold() for term in query.terms]
         if stop_words(bare).issuperset(bare):  # "no", "do it"
             return weigh_topic({}, 1)
-        terms, beginnings = query.terms[:_WORDS], query.beginnings()
-        others = [beginnings.get(term, "") for term in terms]
+        terms, forms = without_other_forms(self.index, query.whole_words)[:_WORDS], query.other_forms()
+        others = [forms.get(term, "") for term in terms]
         counts, entries = self.index.count_entries([*terms, *others], _ECHO)
-        said = zip(terms, counts[: len(terms)], counts[len(terms) :], strict=True)
-        return weigh_topic({beginnings.get(term, term): own or other for term, own, other in said}, max(entries, 1))
+        by_term, by_form = zip(terms, counts, strict=False), zip(others, counts[len(terms) :], strict=True)
+        said = dict(own if own[1] or not other[1] else other for own, other in zip(by_term, by_form, strict=True))
+        return weigh_topic(said, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
         """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
@@ -163,16 +165,21 @@ class MaterialReader:
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
         fitting = [
             (worth, one)
-            for one in self._entries_of(hits)
-            if is_about(topic, worth := weigh_shared(topic, one.memory), one.hit)
-            and fits_files(one.memory, self.task.files)
-            and self.is_kept(one.memory)
+            for worth, one in self._weigh(topic, list(self._entries_of(hits)))
+            if is_about(topic, worth, one.hit) and fits_files(one.memory, self.task.files) and self.is_kept(one.memory)
         ]
         # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
         compared = [(worth, one) for worth, one in fitting if one.memory.kind != _ECHO] or fitting
         least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
         least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
         return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
+
+    def _weigh(self, topic: Topic, found: Sequence[FittingEntry]) -> Iterator[tuple[float, FittingEntry]]:
+        """Yield what the words of the task that each entry says, too, are worth."""
+        keys = [self.index.keys_of(one.memory) for one in found]
+        saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
+        for own, one in zip(keys, found, strict=True):
+            yield sum(worth for term, worth in topic.worth.items() if not saying[term].isdisjoint(own)), one
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, bare_word, find_said, may_be_given, rarity
+from memory_kb.context.relevance import Topic, may_be_given, rarity, without_other_forms
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_query
 from memory_kb.settings import ScopeWeights
-from memory_kb.terms import has_cjk, needs_cutting
+from memory_kb.terms import has_cjk
 
 if TYPE_CHECKING:
     from memory_kb.index.port import StoredChunk
@@ -89,16 +89,16 @@ def _most_rare(sections: int) -> int:
 def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[str, frozenset[int] | None]:
     """Return the sections that say each word of a query; None for more than `most`.
 
-    A word that none says is looked for in its other forms.
+    A word that none says is looked for in its other forms, and named by the beginning that they share.
     """
     forms = query.other_forms()
     found: dict[str, frozenset[int] | None] = {}
-    for term in query.whole_words[:_WORDS]:
+    for term in without_other_forms(index, query.whole_words)[:_WORDS]:
         keys, said = index.keys_saying(term, most), term
         if keys == frozenset() and term in forms:
-            others = index.keys_saying(forms[term], most)
-            keys, said = (others, forms[term]) if others else (keys, said)
-        found[bare_word(term if needs_cutting(term) else said)] = keys
+            keys = index.keys_saying(forms[term], most)
+            said = forms[term] if forms[term].endswith("*") else term
+        found[said] = keys
     return found
 
 
@@ -115,7 +115,8 @@ class PromptMatches:
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        self._keys = _find_sections(index, parse_query(prompt), _most_rare(sections) + len(self._echoes))
+        self._query = parse_query(prompt)
+        self._keys = _find_sections(index, self._query, _most_rare(sections) + len(self._echoes))
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
         self._beside_all = weigh_rare_words(counts, sections, floor)
         # A word that only sessions say is as rare in the notes as one can be.
@@ -125,9 +126,10 @@ class PromptMatches:
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""
         topic = self._topic_of(key)
-        shared = tuple(word for word in topic.worth if key in self._sections_of(word))
+        shared = [word for word in topic.worth if key in self._sections_of(word)]
         worth, is_near = sum(topic.worth[word] for word in shared), key in self._near
-        return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, topic.needed)
+        words = tuple(word.replace('"', "").replace(" *", "*") for word in shared)
+        return Bearing(words, worth * 2 if is_near else worth, self._least - is_near, topic.needed)
 
     def find(self) -> Iterator[PromptMatch]:
         """Yield the entries that bear on the prompt and may be given, best first."""
@@ -174,10 +176,9 @@ class PromptMatches:
         text = section.content
         if len(text) <= _SHORT:
             return text
-        from memory_kb.markdown.sections import cut_passages
+        from memory_kb.search.passages import WordFinder, find_passages
 
-        topic = self._topic_of(section.key)
-        return max(
-            (text[one.start : one.end] for one in cut_passages(text)),
-            key=lambda piece: sum(topic.worth[word] for word in find_said(topic, piece)),
-        )
+        finder = WordFinder(self._index, self._query.without_endings(), self._topic_of(section.key).worth)
+        sections = {section.key: section}
+        best = max(find_passages(finder, sections, finder.read(sections)), key=lambda passage: passage.words)
+        return text[best.start : best.end]

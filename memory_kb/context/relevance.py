@@ -3,30 +3,32 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import Hit
-from memory_kb.terms import has_cjk, needs_cutting, without_marks
+
+if TYPE_CHECKING:
+    from memory_kb.index.port import Index
 
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
-#: Letters of a part of a word that is cut into such.
-_PART = 3
-_WORD, _INSIDE = lazy_regex(r"\w+"), lazy_regex(r"\w")
 #: The usual endings of English words, as an expression.
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
 _SUFFIX = lazy_regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 
 
 class Topic(NamedTuple):
-    """What a task or prompt is about: what each of its words is worth, and how much of that a text must say."""
+    """What a task or prompt is about: what each of its words is worth, and how much of that a text must say.
+
+    A word is the full-text expression that finds it, such as `"deploy"`, or `"einstell" *` for one that begins so.
+    """
 
     worth: Mapping[str, float]
     needed: float
@@ -43,28 +45,23 @@ def rarity(count: int, texts: int) -> float:
 
 
 def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
-    """Return the words of a task, weighed by how rare they are in the notes.
+    """Return the words of a task, weighed by how rare they are in the notes; `counts` has the notes that say each.
 
     A word that is in no note weighs 0, and counts half of the rarest in what is needed: the task is about it, too.
-    `counts` has the notes that say each word, by the expression that finds it, such as `"deploy"`, or `"einstell" *`
-    for a word that begins so.
     """
     rarest = rarity(1, notes)
-    worth = {bare_word(term): rarity(count, notes) if count else 0.0 for term, count in counts.items()}
+    worth = {term: rarity(count, notes) if count else 0.0 for term, count in counts.items()}
     return Topic(worth, _LEAST_SHARE * sum(heapq.nlargest(_RAREST, [one or rarest / 2 for one in worth.values()])))
 
 
-def bare_word(term: str) -> str:
-    """Return the word that a full-text expression is for, as `contains_stem` takes it.
-
-    Example:
-        >>> bare_word('"Deployments"'), bare_word('"Häus" *')
-        ('deploy', 'häus*')
-    """
-    word = term.strip('" *').casefold()
-    if needs_cutting(word):
-        return without_marks(word)
-    return f"{word}*" if term.endswith("*") else strip_endings(word)
+def without_other_forms(index: "Index", terms: Iterable[str]) -> list[str]:
+    """Return the terms of a query, each word in the first of its forms alone."""
+    bare = {term: term.strip('" *') for term in terms}
+    stems = index.stems(word for word in bare.values() if word.isalnum())
+    firsts: dict[str, str] = {}
+    for term, word in bare.items():
+        firsts.setdefault(stems.get(word, term), term)
+    return list(firsts.values())
 
 
 def strip_endings(word: str) -> str:
@@ -80,42 +77,9 @@ def strip_endings(word: str) -> str:
     return short
 
 
-def weigh_shared(topic: Topic, memory: Memory) -> float:
-    """Return what the words of a task that an entry says, too, are worth."""
-    return sum(topic.worth[word] for word in find_said(topic, f"{memory.title} {' '.join(memory.tags)} {memory.text}"))
-
-
-def find_said(topic: Topic, text: str) -> list[str]:
-    """Return the words of a task that a text says, too."""
-    folded = text.casefold()
-    bare = folded if folded.isascii() else without_marks(folded)
-    return [word for word in topic.worth if contains_stem(bare if needs_cutting(word) else folded, word)]
-
-
 def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
     """Return whether a hit is about a task, by the weight of the words that they share or by its vector score."""
     return worth >= topic.needed or (hit.parts.vector is not None and hit.parts.vector >= _NEAR)
-
-
-def contains_stem(text: str, word: str) -> bool:
-    """Return whether a casefolded text has a word whose stem is `word`; faster than cutting the text into words.
-
-    With a star at its end, `word` is the beginning of one.
-
-    Example:
-        >>> contains_stem("all deployments", "deploy"), contains_stem("redeploy", "deploy"), contains_stem("die häuser", "häus*")
-        (True, False, True)
-    """
-    if has_cjk(word) or (len(word) >= _PART and needs_cutting(word)):  # parts of words
-        return word in text
-    is_beginning, stem = word.endswith("*"), word.rstrip("*")
-    start = text.find(stem) if stem else -1
-    while start >= 0:
-        found = _WORD.match(text, start)
-        if found and not _INSIDE.match(text[start - 1 : start]) and (is_beginning or strip_endings(found[0]) == stem):
-            return True
-        start = text.find(stem, start + 1)
-    return False
 
 
 def may_be_given(memory: Memory, today: date) -> bool:
