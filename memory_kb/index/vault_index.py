@@ -113,16 +113,22 @@ class VaultIndex:
 
     def _open(self, wait: float) -> SqliteIndex:
         if self._opened is None:
-            try:
+            with self._explained("opened"):
                 self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
-            except (OSError, sqlite3.OperationalError) as exc:
-                if is_damage(exc):
-                    raise
-                reason, hint = explain_unusable(exc, self._file)
-                raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
             self._opened_as = identify_file(self._file)
             self._notices += self._opened.notices
         return self._opened
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        """Raise what keeps the index from being opened, replaced or written, other than damage, with what to do."""
+        try:
+            yield
+        except (OSError, sqlite3.OperationalError) as exc:
+            if is_damage(exc):
+                raise
+            reason, hint = explain_unusable(exc, self._file)
+            raise InvalidSettings(f"the index {self._file} cannot be {done}: {reason}", hint) from exc
 
     def close(self) -> None:
         """Close the index; it is opened again when it is used again."""
@@ -151,7 +157,8 @@ class VaultIndex:
             # What cannot even be opened is what is there now.
             seen = self._opened_as if self._opened else identify_file(self._file)
             self.close()
-            kept = replace_damaged(self._file, seen)
+            with self._explained("replaced"):
+                kept = replace_damaged(self._file, seen)
             if kept:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
             self._sync_locked(INDEX_LOCK_SECONDS)
@@ -216,12 +223,8 @@ class VaultIndex:
             report = self._sync_locked(wait if may_wait or not index.generation else 0, progress=progress)
         except VaultBusy:
             return self._describe_pending(index, "another process is indexing") if may_wait else Refreshed()
-        except (OSError, sqlite3.OperationalError) as exc:
-            if is_damage(exc):
-                raise
-            return self._describe_pending(
-                index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})"
-            )
+        except InvalidSettings as exc:
+            return self._describe_pending(index, str(exc))
         left_out = (
             f"{pluralize(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
         )
@@ -262,9 +265,8 @@ class VaultIndex:
                 self._sync_locked(0, progress=check)
             except _OutOfTime:
                 self.needs_background_update = True
-            except (VaultBusy, OSError, sqlite3.OperationalError) as exc:
-                if is_damage(exc):
-                    raise
+            except (VaultBusy, InvalidSettings):
+                pass
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
         """Return how many files the index lacks, and why it could not be updated."""
@@ -302,13 +304,9 @@ class VaultIndex:
             VaultBusy: another process has been indexing for `wait` seconds.
             InvalidSettings: the index cannot be written.
         """
-        try:
-            report = self.use(
-                lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
-            )
-        except (OSError, sqlite3.OperationalError) as exc:
-            reason, hint = explain_unusable(exc, self._file)
-            raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
+        report = self.use(
+            lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
+        )
         return report._replace(notices=self.take_notices())
 
     def _sync_locked(
@@ -322,7 +320,7 @@ class VaultIndex:
     ) -> SyncReport:
         """Take the index lock, then compare and write; rebuild if the settings changed."""
         index = self.index
-        with hold_lock(self._lock, wait, on_wait):
+        with self._explained("written"), hold_lock(self._lock, wait, on_wait):
             stale = index.stale_because(self._fingerprint)
             if index.generation == 0:
                 index.remember_settings(self._fingerprint)
@@ -355,10 +353,8 @@ class VaultIndex:
                 self._sync_locked(0, regions)
         except VaultBusy:
             self._has_unindexed = True
-        except (InvalidSettings, OSError, sqlite3.Error) as exc:
-            is_said = isinstance(exc, InvalidSettings)
-            reason = str(exc) if is_said else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
-            return (f"{reason}; the notes themselves are written, and the next search looks into them",)
+        except (InvalidSettings, sqlite3.Error) as exc:
+            return (f"{exc}; the notes themselves are written, and the next search looks into them",)
         return ()
 
     def take_unindexed(self) -> bool:
