@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.port import Progress
-from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.index.vector_search import open_vector_search
+from memory_kb.index.watcher_questions import QUESTIONS, WATCHER_LOCK, confirm
 from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import MACHINE, make_folder
@@ -217,7 +218,7 @@ class _Watch:
         is_certain = sys.platform == "linux" and self._observer and not self._has_missed and not has_unlisted
         if question and is_certain:
             with contextlib.suppress(OSError):
-                (self._vault.machine / QUESTIONS / question).unlink()
+                confirm(self._vault.machine, question)
 
     def _compare_if_due(self) -> bool:
         """Return whether a sync is needed; False without a comparison before it is time for one."""

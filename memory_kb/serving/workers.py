@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
-from memory_kb.index.vault_index import has_watcher
+from memory_kb.index.watcher_questions import has_watcher
 from memory_kb.kb import KnowledgeBase
 from memory_kb.vault import hold_lock, identify
 
