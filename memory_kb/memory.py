@@ -138,6 +138,10 @@ class Memory(NamedTuple):
         """Return a one-line text, such as `session_id`."""
         return as_text(self.metadata.get(name))
 
+    def is_episode_of(self, session: str | None) -> bool:
+        """Return whether this is the episode of a session."""
+        return self.kind == "episode" and session is not None and self.word("session_id") == session
+
     def day(self, name: str) -> date | None:
         """Return the day that a field names."""
         return parse_date(self.metadata.get(name))

@@ -137,12 +137,16 @@ def question_of(output: str) -> str:
     answer: Mapping[str, Any] = json.loads(output)
     if "followup_message" in answer:
         return str(answer["followup_message"])
+    if "hookSpecificOutput" in answer:
+        assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+        assert answer["hookSpecificOutput"]["hookEventName"] == "Stop"
+        return str(answer["hookSpecificOutput"]["additionalContext"])
     assert set(answer) == {"decision", "reason"}
     return str(answer["reason"])
 
 
 @pytest.mark.parametrize(
-    ("agent", "decision"), [("claude-code", "block"), ("codex", "block"), ("gemini-cli", "deny"), ("cursor", None)]
+    ("agent", "decision"), [("claude-code", None), ("codex", "block"), ("gemini-cli", "deny"), ("cursor", None)]
 )
 def test_an_agent_is_asked_once_after_three_prompts_and_an_edit(
     notes: Path, home: Path, agent: str, decision: str | None
@@ -245,6 +249,18 @@ def test_a_run_without_a_person_is_left_alone(claude: Session, entry: str) -> No
     assert claude.stop() != ""
 
 
+@pytest.mark.parametrize(("source", "is_asked"), [("exec", False), ("cli", True), ("vscode", True)])
+def test_a_run_of_codex_exec_is_left_alone(
+    notes: Path, home: Path, tmp_path: Path, source: str, *, is_asked: bool
+) -> None:
+    transcript = tmp_path / "rollout.jsonl"
+    meta = {"type": "session_meta", "payload": {"source": source, "base_instructions": {"text": "x" * 60_000}}}
+    transcript.write_text(json.dumps(meta) + "\n" + json.dumps({"payload": {"source": "exec"}}) + "\n")
+    session = Session("codex", notes, home)
+    session.work()
+    assert (session.stop(transcript_path=str(transcript)) != "") is is_asked
+
+
 def test_it_can_be_switched_off(claude: Session, notes: Path) -> None:
     claude.work()
     (notes / "memory/config.yaml").write_text("learning:\n  ask_agent: false\n")
@@ -270,4 +286,4 @@ def test_the_command_asks_unless_hooks_are_off(claude: Session, run: Run, monkey
     claude.work()
     off = run("hook", "stop", stdin=claude.payload("stop"), env={"MEMORY_KB_HOOKS": "off"})
     assert (off.returncode, off.stdout, off.stderr) == (0, "", "")
-    assert json.loads(run("hook", "stop", stdin=claude.payload("stop")).stdout)["decision"] == "block"
+    assert "memory_learn" in question_of(run("hook", "stop", stdin=claude.payload("stop")).stdout)

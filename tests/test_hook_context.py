@@ -145,6 +145,24 @@ def test_a_resumed_session_gets_only_what_is_new(vault: Vault, ask: Ask) -> None
     assert "UTC" not in told
 
 
+def test_a_session_that_goes_on_gets_nothing_that_comes_of_itself(vault: Vault, ask: Ask) -> None:
+    own = {
+        "memory/learnings/own.md": note(
+            "own-1", "preference", "Logs are JSON.", source="user_explicit", priority="high", session_id="s"
+        ),
+        "memory/episodes/own.md": note(
+            "ep-2026-02-01-001", "episode", "Looked at the quokka fixture of the upload test.", session_id="s"
+        ),
+    }
+    folder = vault({"memory/config.yaml": NOTES["memory/config.yaml"]} | own)
+    prompt = "Why is the upload test with the quokka fixture flaky?"
+    assert ask(folder, "session-start", source="resume") == ""
+    assert ask(folder, "prompt", prompt=prompt) == ""
+    assert "Logs are JSON." in ask(folder, "session-start", source="compact")
+    assert "Logs are JSON." in ask(folder, "session-start", source="resume", session="other")
+    assert "ep-2026-02-01-001" in ask(folder, "prompt", prompt=prompt, session="third")
+
+
 def test_the_start_has_a_budget_and_says_what_it_leaves_out(vault: Vault, ask: Ask) -> None:
     many = {
         f"memory/learnings/w{number}.md": note(

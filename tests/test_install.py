@@ -105,6 +105,8 @@ def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open
         load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"]
         == "memory-kb hook stop --agent codex"
     )
+    # Codex warns at every start of a longer one.
+    assert load(folder, ".codex/hooks.json")["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"] == 3
     assert load(folder, ".cursor/mcp.json")["mcpServers"]["memory-kb"]["args"] == [
         "mcp",
         "--vault",

@@ -15,12 +15,14 @@ EVENTS = ("session-start", "prompt", "before-tool", "tool", "stop", "ask", "sess
 class Hook(NamedTuple):
     """A moment in the life of a session: what the agent calls it, and what we do.
 
-    `tools` is a pattern of the tools for which it calls us; "" for all.
+    `tools` is a pattern of the tools for which it calls us; "" for all. `timeout` is set where the agent allows this
+    hook less time than the others.
     """
 
     name: str
     event: str
     tools: str = ""
+    timeout: int | None = None
 
 
 class Agent(NamedTuple):
@@ -41,7 +43,8 @@ class Agent(NamedTuple):
         context_key: where additional context goes in an answer: "" for Claude Code's form.
         takes_prompt_context: whether context may be added to a prompt, `takes_tool_context` to the result of a tool.
         question: the event at which its model can be asked something before it stops, and the form of that:
-            `block` and `deny` are decisions with a reason, `followup` is a message; None where there is no way.
+            `context` is additional context, `block` and `deny` are decisions with a reason, `followup` is a message;
+            None where there is no way.
         refusal: how a hook refuses a tool: `permission` is Claude Code's form, `deny` a decision with a reason; ""
             where there is no way.
         has_late_results: whether the exit code of a command is only in the session's transcript.
@@ -101,15 +104,18 @@ _AGENTS = (
         ),
         hooks_file=(".claude/settings.json", ".claude/settings.json"),
         timeout=10,
-        question=("stop", "block"),
+        # A decision to block would be shown as an error, and its reason given to the model twice.
+        question=("stop", "context"),
         rules=("CLAUDE.md", ".claude/CLAUDE.md"),
         most_chars=10_000,
         takes_tool_context=True,
         refusal="permission",
-        tried="2.1.197",
+        tried="2.1.332",
         programs=("claude",),
         folders=(".claude",),
-        clicks=("start it in the project once: it asks whether you trust the folder and its server memory-kb",),
+        clicks=(
+            "start it in the project once, and say yes to the folder and to its server memory-kb: the default is no",
+        ),
     ),
     # Only its transcripts have the exit codes of commands.
     Agent(
@@ -124,7 +130,7 @@ _AGENTS = (
             Hook("PreToolUse", "before-tool", tools="apply_patch|Edit|Write"),
             Hook("PostToolUse", "tool"),
             Hook("Stop", "stop"),
-            Hook("SessionEnd", "session-end"),
+            Hook("SessionEnd", "session-end", timeout=3),
         ),
         hooks_file=(".codex/hooks.json", "$CODEX_HOME/hooks.json"),
         timeout=10,
@@ -134,7 +140,7 @@ _AGENTS = (
         has_late_results=True,
         takes_tool_context=True,
         refusal="permission",
-        tried="0.169.0",
+        tried="0.171.0",
         programs=("codex",),
         folders=(".codex",),
         clicks=(

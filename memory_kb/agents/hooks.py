@@ -147,7 +147,7 @@ class Hooks:
         settings = self._vault.settings
         has_model = settings.llm.provider not in ("none", "offline")
         may_ask = call.can_be_asked and settings.learning.ask_agent and not has_model
-        if call.session is None or not may_ask or is_headless(self._vault.environ):
+        if call.session is None or not may_ask or is_headless(self._vault.environ, call.transcript):
             return ""
         with self._sessions.files.writing(call.session) as writer:
             if writer.is_empty or not should_ask(self._sessions.files.recent(call.session, _MAX_LOG)):
@@ -232,7 +232,7 @@ class Hooks:
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
             found = self._match_task(index, task).find() if task else ()
-            start = read_start(index, today, shown, call.session)
+            start = read_start(index, today, shown, call.session, goes_on=goes_on)
             return start, [one.memory for one in islice(found, _MOST_FITTING)]
 
         material, found = self._get_index().read(read)
@@ -248,10 +248,13 @@ class Hooks:
         if not task:
             return ""
         shown, today, claims = self._shown_in(call.session), self._vault.today(), self._claims()
-        given = self._get_index().read(
-            lambda index: build_prompt_context(self._match_task(index, task).find(), shown, today, claims)
-        )
-        return self._give("context", given, call, agent, task)
+
+        def build(index: SqliteIndex) -> Given:
+            found = self._match_task(index, task).find()
+            news = (one for one in found if not one.memory.is_episode_of(call.session))
+            return build_prompt_context(news, shown, today, claims)
+
+        return self._give("context", self._get_index().read(build), call, agent, task)
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
         """Return why hooks do not put an entry before an agent at a prompt."""

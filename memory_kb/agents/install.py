@@ -93,7 +93,8 @@ def _server(agent: Agent, setup: Setup) -> FilePart:
 
 def _hooks(agent: Agent, setup: Setup) -> Iterator[ListItem]:
     for hook in agent.hooks:
-        limit = {} if agent.timeout is None else {"timeout": agent.timeout}
+        timeout = hook.timeout or agent.timeout
+        limit = {} if timeout is None else {"timeout": timeout}
         call = {"command": hook_command(agent, hook, setup)} | limit
         matcher = {"matcher": hook.tools} if hook.tools else {}
         value: dict[str, Any] = call if agent.is_flat else matcher | {"hooks": [{"type": "command"} | call]}

@@ -181,7 +181,9 @@ def format_question(agent: Agent, text: str) -> str:
     """Return a question to an agent's model in the form that its stop hook takes; "" where there is none."""
     if agent.question is None:
         return ""
-    form = agent.question[1]
+    event, form = agent.question
+    if form == "context":
+        return format_answer(agent, event, text)
     return json.dumps({"followup_message": text} if form == "followup" else {"decision": form, "reason": text})
 
 

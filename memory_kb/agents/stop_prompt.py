@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.regular_files import open_for_reading
 from memory_kb.sessions.tool_calls import read_tool_call
 from memory_kb.store.session_events import COMPACTION, Event, strings_of
+from memory_kb.text import load_json
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"
 #: Prompts before an agent is asked.
 PROMPTS = 3
+#: The longest first record of a transcript that is read, in bytes; Codex's has its instructions.
+_MAX_RECORD = 1_000_000
 _STORES = lazy_regex(
     r"(?:^|\W|_)memory_(?:learn|procedure|episode)$|(?:\bmemory[-_]kb|\bmkb)\s[^\n;&|]*\b(?:learn|add|procedure|episode)\b"
 )
@@ -54,10 +59,23 @@ def should_ask(events: Iterable[Event]) -> bool:
     return prompts >= PROMPTS and has_changed and not has_stored and (not was_asked or was_compacted)
 
 
-def is_headless(environ: Mapping[str, str]) -> bool:
+def is_headless(environ: Mapping[str, str], transcript: str = "") -> bool:
     """Return whether no person watches the agent, so that a second answer would replace its result."""
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
-    return entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true"
+    if entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true":
+        return True
+    return bool(transcript) and _is_of_codex_exec(transcript)
+
+
+def _is_of_codex_exec(transcript: str) -> bool:
+    """Return whether the first record of a transcript of Codex says that `codex exec` began it."""
+    try:
+        with open_for_reading(Path(transcript)) as stream:
+            first = load_json(stream.readline(_MAX_RECORD).decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return False
+    meta = first.get("payload") if isinstance(first, dict) else None
+    return isinstance(meta, dict) and meta.get("source") == "exec"
 
 
 def _changes(event: Event) -> bool:

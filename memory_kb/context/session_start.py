@@ -42,17 +42,24 @@ class StartMaterial(NamedTuple):
 
 
 def read_start(
-    index: SqliteIndex, today: date, shown: Collection[str] = (), session: str | None = None
+    index: SqliteIndex,
+    today: date,
+    shown: Collection[str] = (),
+    session: str | None = None,
+    *,
+    goes_on: bool = False,
 ) -> StartMaterial:
     """Read from the index what the start of a session is made of, and what of that was not shown yet.
 
-    The episode of `session` itself is no news to it; that proposals wait is none where anything was shown.
+    The episode of `session` itself is no news to it, and what was learned in it none where it goes on; that proposals
+    wait is none where anything was shown.
     """
     live = tuple(sorted(LIVE_STATUSES))
     here = Filters(statuses=live, scopes=("project", "global"))
 
     def read(filters: Filters, origin: str | None = None) -> list[Memory]:
-        return [one for one in index.memories(filters, origin=origin) if one.id not in shown]
+        found = [one for one in index.memories(filters, origin=origin) if one.id not in shown]
+        return [one for one in found if one.word("session_id") != session] if goes_on else found
 
     proposed = read(EVERYTHING._replace(statuses=("proposed",)))
     tasks = here._replace(learning_types=("task",))
@@ -62,7 +69,7 @@ def read_start(
     rules = active_rules(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
     episode = max(index.memories(here._replace(kinds=("episode",))), key=_when, default=None)
-    is_old = episode and (episode.id in shown or (session and episode.word("session_id") == session))
+    is_old = episode and (episode.id in shown or episode.is_episode_of(session))
     return StartMaterial(
         institutional=sorted(
             read(here._replace(learning_types=("institutional",))),
