@@ -462,7 +462,7 @@ const tool = { output: "no such file", metadata: { exit: 2 } }
 await hooks["tool.execute.after"]({ tool: "bash", sessionID, callID: "c1", args: { command: "ls /x" } }, tool)
 const part = { type: "text", sessionID, text: "It sleeps.", time: { end: 1 } }
 await hooks.event({ event: { type: "message.part.updated", properties: { part } } })
-await hooks.event({ event: { type: "session.idle", properties: { sessionID } } })
+hooks.event({ event: { type: "session.idle", properties: { sessionID } } }) // not waited for
 await hooks.dispose()
 console.log(JSON.stringify({ parts, main, title }))
 """
@@ -480,7 +480,8 @@ def test_the_plugin_of_opencode(notes: Path, home: Path, tmp_path: Path) -> None
     (tmp_path / "drive.mjs").write_text(_DRIVE)
     program = tmp_path / "bin/memory-kb"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memory_kb "$@"\n')
+    slow_stop = '[ "$2" = stop ] && sleep 1'
+    program.write_text(f'#!/bin/sh\n{slow_stop}\nexec "{sys.executable}" -m memory_kb "$@"\n')
     program.chmod(0o755)
     env = clean_environment(home)
     env |= {"PATH": f"{program.parent}:{env['PATH']}", "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}

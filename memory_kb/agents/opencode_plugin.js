@@ -8,7 +8,15 @@ export const MemoryKB = async ({ directory }) => {
   const answers = new Map() // what the model said last
   const subagents = new Set()
 
-  const call = (event, sessionID, said = {}) =>
+  const calls = new Map() // the last call of each session: they come one after another, as OpenCode does not wait for all
+
+  const call = (event, sessionID, said = {}) => {
+    const next = (calls.get(sessionID) ?? Promise.resolve()).then(() => run(event, sessionID, said))
+    calls.set(sessionID, next)
+    return next
+  }
+
+  const run = (event, sessionID, said) =>
     new Promise((resolve) => {
       const words = COMMAND.map((word) => (word === "EVENT" ? event : word))
       const child = spawn(words[0], words.slice(1), { cwd: directory, stdio: ["pipe", "pipe", "ignore"], timeout: 10_000 })
