@@ -33,6 +33,12 @@ def test_the_outcome_follows_a_rule(trace: Trace, outcome: str) -> None:
     assert judge_outcome(trace) == outcome
 
 
+def test_what_we_asked_an_agent_is_no_step_of_its_work() -> None:
+    asked = Event(type="event", event="asked", agent="claude-code")
+    (trace,) = trace_session("s", [*(Event(**one) for one in [user("Fix all of it now."), bash("make", "ok")]), asked])
+    assert [one.action for one in trace.steps] == ["make"]
+
+
 def test_a_subset_that_passes_does_not_hide_what_fails() -> None:
     events = [
         user("Fix all of it now."),

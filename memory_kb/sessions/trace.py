@@ -35,7 +35,9 @@ _TASK, _POLICY, _SAID = 500, 200, 100
 _LEAST_GOAL = 3, 6
 #: A session that is ended later than this many seconds after its last event was left before.
 _LEFT = 6 * 3600
-_OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
+_OWN_EVENTS = frozenset(
+    {"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted", "asked"}
+)
 #: What says nothing of the work beside other commands.
 _PREPARING = ("git add", "mkdir", "chmod")
 _UNDOING = ("git checkout", "git restore", "git revert", "git reset", "git stash")
