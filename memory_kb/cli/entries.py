@@ -65,7 +65,11 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         say(f"This vault is inside the vault {made.around}, whose notes are not searched from here on down.")
     if made.notes_beside:
         files = pluralize(made.notes_beside, "Markdown file")
-        say(f"{files} beside memory/ are outside of this vault; search there with --vault on the folder.")
+        is_one = made.notes_beside == 1
+        say(
+            f"{files} beside memory/ {'is' if is_one else 'are'} outside of this vault;"
+            " search there with --vault on the folder."
+        )
     say('Next: memory-kb learn "The first thing worth remembering."')
     if find_repository(made.folder):
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
