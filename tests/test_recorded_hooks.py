@@ -136,6 +136,22 @@ def test_what_cursor_writes_as_json_into_a_text_is_read() -> None:
     assert (result.error, result.ok) == ("timed out", False)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "is_good"),
+    [
+        ("2 errors in 2.80s\n<shellId: 0 completed with exit code 2>", "success", False),
+        ("8 passed\n<shellId: 1 completed with exit code 0>", "success", True),
+        ("The user rejected it.", "rejected", False),
+    ],
+)
+def test_what_copilot_sends_to_the_hooks_of_claude_code_is_read(text: str, kind: str, *, is_good: bool) -> None:
+    """Copilot CLI 1.0.102 calls what is in `.claude/settings.json` itself, in a form of its own."""
+    said = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "pytest"}}
+    said |= {"tool_result": {"result_type": kind, "text_result_for_llm": text}}
+    _, result = read_hook_call(find_agent("claude-code"), "tool", json.dumps(said).encode()).events
+    assert (result.content, result.ok) == (text, is_good)
+
+
 def test_a_command_that_codex_runs_from_a_script_has_its_exit_code(vault: Vault, home: Path) -> None:
     folder = vault(NOTES)
     list(replay("codex", folder, home, "codex-script"))

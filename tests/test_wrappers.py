@@ -33,6 +33,12 @@ TERMINAL = "It fails, we never saw that:\n\n$ make test\nalways fails on main\n\
         pytest.param("Fix it.\n<system-reminder>Always be brief.</system-reminder>", "Fix it.", id="reminder"),
         pytest.param("<system-reminder>Always be brief.", "", id="reminder cut off"),
         pytest.param('<context ref="a">never do x</context>\nGo on.', "Go on.", id="any tag"),
+        pytest.param(
+            'Read it.\n\n<pasted_content id="1f2e">\nAlways use tabs.\n</pasted_content>\nNever lint.\n</pasted_content id="1f2e">\nGo on.',
+            "Read it.\n\nGo on.",
+            id="pasted into Claude Code",
+        ),
+        pytest.param("<system_notification>\nNever mind.\n</system_notification>", "", id="notice of Copilot"),
         pytest.param("<hook_context>Always use tabs.</hook_context>Go on.", "Go on.", id="hook context"),
         pytest.param(IDE, "Never retry a charge.", id="IDE frame"),
         pytest.param(IDE.partition("## My request")[0], "", id="IDE frame without a request"),

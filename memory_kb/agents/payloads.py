@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_INPUT = 16_000_000
 #: How Codex's patches begin.
 PATCH = "*** Begin Patch"
+_COPILOT_TEXT = "text_result_for_llm"
 _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
@@ -31,6 +32,8 @@ _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
 _HOOK_CONTEXT = lazy_regex(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
 _FRAME = lazy_regex(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _EXIT = lazy_regex(r"(?m)^Exit Code: (-?\d+)\b")
+#: How Copilot CLI, which calls the hooks of Claude Code, ends what a command printed.
+_COPILOT_EXIT = lazy_regex(r"\n<[^<>\n]* with exit code (-?\d+)>\s*\Z")
 
 
 class HookCall(NamedTuple):
@@ -158,6 +161,8 @@ def _result_text(result: object) -> str:
         return _FRAME.sub(r"\1", text_of(result["llmContent"]))
     if isinstance(result, dict) and isinstance(result.get("output"), str):
         return str(result["output"])
+    if isinstance(result, dict) and _COPILOT_TEXT in result:
+        return text_of(result[_COPILOT_TEXT])
     return text_of(result)
 
 
@@ -166,15 +171,20 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
     if error or str(values.get("hook_event_name")).endswith("ToolUseFailure"):
         return False
     if isinstance(result, dict):
-        code = result.get("exit_code", result.get("exitCode"))
-        if "llmContent" in result and (found := _EXIT.search(text_of(result["llmContent"]))):
-            code = int(found[1])
+        code = _exit_code(result)
         marks = (result.get("is_error") is True, result.get("isError") is True, result.get("success") is False)
-        if any(marks) or result.get("error"):
+        if any(marks) or result.get("error") or result.get("result_type", "success") != "success":
             return False
         if type(code) is int:
             return code == 0
     return True if agent.name in ("claude-code", "gemini-cli") else None
+
+
+def _exit_code(result: Mapping[str, Any]) -> object:
+    printed = _EXIT.search(text_of(result.get("llmContent"))) or _COPILOT_EXIT.search(
+        text_of(result.get(_COPILOT_TEXT))
+    )
+    return int(printed[1]) if printed else result.get("exit_code", result.get("exitCode"))
 
 
 def format_question(agent: Agent, text: str) -> str:

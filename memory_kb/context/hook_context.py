@@ -42,11 +42,11 @@ def find_task(prompt: str) -> str:
         >>> find_task("Why does the upload queue lose messages?")
         'Why does the upload queue lose messages?'
     """
-    from memory_kb.learning.user_text import MAX_MESSAGE, split_message
+    from memory_kb.learning.user_text import MAX_MESSAGE, remove_paste_marks, split_message
 
     text = remove_injected(prompt) if len(prompt) <= MAX_MESSAGE else prompt
     if len(text) <= MAX_MESSAGE:
-        text = split_message(text).sent
+        text = remove_paste_marks(split_message(text).sent)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST * 3 // 4]} {text[-_LONGEST // 4 :]}"
     return text if _says_enough(text) else ""

@@ -26,7 +26,7 @@ _TAGS = {
     "gemini-cli": r"(?:hook|untrusted|session|loaded)_context|state_snapshot|system_note",
     "cursor": r"additional_data|attached_files?|open_and_recently_viewed_files|user_info|project_layout|git_status"
     r"|system_reminder|manually_attached_skills|agent_skills?|always_applied_workspace_rules?|image_files",
-    "copilot": r"environment_info|workspace_info|editor_?[cC]ontext|reminderInstructions|attachments|conversation-summary",
+    "copilot": r"environment_info|system_notification|workspace_info|editor_?[cC]ontext|reminderInstructions|attachments|conversation-summary",
     "cline": r"environment_details|file_content|open_tabs|current_file",
 }
 #: One of these is in every message that an agent added to.
@@ -67,7 +67,10 @@ _PLACEHOLDER = lazy_regex(
     re.IGNORECASE,
 )
 _FENCE = lazy_regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
-_TAG = lazy_regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
+_TAG = lazy_regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?P<attributes>\s[^<>\n]{0,300})?>")
+# Claude Code closes what was pasted by `</pasted_content id="1f2e">`, which the pasted text cannot know.
+_CLOSING = lazy_regex(r"</[A-Za-z][\w:-]{0,60}\s[^<>\n]{0,300}>")
+_PASTE_MARK = lazy_regex(r"</?pasted_content(?:\s[^<>\n]{0,300})?>")
 _QUOTE_LINE = lazy_regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
 _CODE_LINE = lazy_regex(
     r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$|^[^\w\n]+$"
@@ -175,19 +178,32 @@ def find_subject(message: str) -> str:
 
 
 def _remove_tags(text: str) -> str:
-    """Remove every `<tag>...</tag>`, of any name, in linear time."""
+    """Remove every `<tag>...</tag>` and `<tag x>...</tag x>`, of any name."""
     pieces, place, never_closed = list[str](), 0, set[str]()
+    with_attributes = set(_CLOSING.findall(text))
     for tag in _TAG.finditer(text):
-        name = tag["name"]
-        if tag.start() < place or name in never_closed:
+        closing = f"</{tag['name']}{tag['attributes'] or ''}>"
+        if closing not in with_attributes:
+            closing = f"</{tag['name']}>"
+        if tag.start() < place or closing in never_closed:
             continue
-        close = text.find(f"</{name}>", tag.end())
+        close = text.find(closing, tag.end())
         if close < 0:
-            never_closed.add(name)
+            never_closed.add(closing)
         else:
             pieces += [text[place : tag.start()], "\n"]
-            place = close + len(name) + 3
+            place = close + len(closing)
     return "".join((*pieces, text[place:]))
+
+
+def remove_paste_marks(text: str) -> str:
+    """Remove the marks around what was pasted, and keep that.
+
+    Example:
+        >>> remove_paste_marks('Why?\\n<pasted_content id="1f2e">\\nA log.\\n</pasted_content id="1f2e">').split()
+        ['Why?', 'A', 'log.']
+    """
+    return _PASTE_MARK.sub("", text)
 
 
 _QUOTED = lazy_regex(
