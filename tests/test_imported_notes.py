@@ -233,7 +233,7 @@ def test_globs_of_a_rules_file_are_kept() -> None:
 
 
 def test_frontmatter_that_cannot_be_read_is_no_rule() -> None:
-    (piece,) = read_agents_md(TextFile("a/rules.md", "---\nglobs: *.ts\npaths:\n  - src/**\n---\n- Use tabs.\n"))
+    (piece,) = read_agents_md(TextFile("a/rules.md", "---\nglobs: [ts\npaths:\n  - src/**\n---\n- Use tabs.\n"))
     assert piece.draft
     assert (piece.draft.text, piece.draft.applies_to, piece.line) == ("Use tabs.", ("a/**",), 6)
 
