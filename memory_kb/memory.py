@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from memory_kb.model import INSTRUCTING, LIVE_STATUSES, UNVERIFIED, Link, Location
+from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, LIVE_STATUSES, TYPES, UNVERIFIED, Link, Location
 from memory_kb.text import as_text, parse_date, read_words
+
+#: The folders of a memory vault, and what marks an entry there.
+_MEMORY_FOLDERS = ("memory/", "~global/")
+_MARKS = ("id", "kind", "type")
 
 
 class Memory(NamedTuple):
@@ -59,9 +63,16 @@ class Memory(NamedTuple):
         """Whether its frontmatter says that it is a memory.
 
         Other notes are people's documents; no step rewrites them by itself, nor one whose
-        frontmatter cannot be read.
+        frontmatter cannot be read. An `id` and words of their own have also the pages of other tools.
         """
-        return self.fault is None and not self.metadata.keys().isdisjoint(("id", "kind", "type"))
+        is_among_memories = self.path.startswith(_MEMORY_FOLDERS) and not self.metadata.keys().isdisjoint(_MARKS)
+        return self.fault is None and (self.names_kind or is_among_memories)
+
+    @property
+    def names_kind(self) -> bool:
+        """Whether its frontmatter has a kind or type that is a word of the format."""
+        kind, type_ = (str(self.metadata.get(name, "")).strip().lower() for name in ("kind", "type"))
+        return kind in KINDS or kind in KIND_ALIASES or type_ in TYPES
 
     @property
     def is_in_people_file(self) -> bool:

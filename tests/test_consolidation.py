@@ -313,7 +313,16 @@ def test_a_person_s_error_counts_with_its_resolution(vault: MakeVault, open_kb: 
 
 
 def an_episode(name: str, goal: str) -> EpisodeRecord:
-    memory = Memory(name, f"{name}.md", "", Location(), goal, "", kind="episode", metadata={"id": name, "goal": goal})
+    memory = Memory(
+        name,
+        f"{name}.md",
+        "",
+        Location(),
+        goal,
+        "",
+        kind="episode",
+        metadata={"id": name, "kind": "episode", "goal": goal},
+    )
     return recent_episodes([memory], NOW)[0]
 
 

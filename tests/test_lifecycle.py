@@ -261,6 +261,20 @@ def test_what_is_faded_moves_to_the_archive(vault: MakeVault, open_kb: Open) -> 
     assert (folder / "memory/learnings/old.md").read_text() == entry("old", "Faded.", last_reinforced=OLD)
 
 
+def test_old_pages_of_other_tools_stay_where_they_are(vault: MakeVault, open_kb: Open) -> None:
+    pages = {
+        "vault/release.2020-07-25.md": "---\nid: 6aed338c\ntitle: '0.04'\ndate: '2020-07-25'\n---\nNews.\n",
+        "docs/2020-01-01.md": "---\nid: overview\ntype: docs\n---\nOverview.\n",
+        "papers/a.md": f"---\nkind: own\nlast_reinforced: {OLD}\n---\nA paper.\n",
+    }
+    folder = vault(pages | {"learnings/old.md": entry("old", "Faded.", last_reinforced=OLD)})
+    kb = open_kb(folder)
+    assert [step.message for step in kb.consolidate("archive")] == ["1 archived"]
+    assert {path: (folder / path).read_text() for path in pages} == pages
+    kb.outcome("coder", "news", "success", used=["vault/release.2020-07-25.md", "overview"])
+    assert {path: (folder / path).read_text() for path in pages} == pages
+
+
 def test_age_counts_from_the_day_and_not_from_the_hour(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(CONFIG | {"memory/learnings/a.md": entry("a", "Text.", last_reinforced="'2026-01-01'")})
     assert open_kb(folder, datetime(2026, 10, 13, 23, 59, tzinfo=UTC)).lifecycle.archive().run is None

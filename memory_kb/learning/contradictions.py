@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
-from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
+from memory_kb.model import WORKING_KINDS, Link
 from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport
@@ -142,10 +142,8 @@ def is_machine_editable(memory: Memory) -> bool:
     pages too. `proxy.md`, MEMORY.md and work in progress stay as they are, and so does what waits
     for a judgment.
     """
-    kind, type_ = (str(memory.metadata.get(name, "")).strip().lower() for name in ("kind", "type"))
-    is_known = kind in KINDS or kind in KIND_ALIASES or type_ in TYPES
     is_free = memory.path.rpartition("/")[2] not in ("MEMORY.md", "proxy.md") and not memory.is_pinned
-    return is_known and is_free and memory.kind not in WORKING_KINDS
+    return memory.names_kind and is_free and memory.kind not in WORKING_KINDS
 
 
 def takes_part(memory: Memory) -> bool:

@@ -53,6 +53,9 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
     What was retired or rejected at the project stays away, preferences of people never
     promote, and texts in which a number or a negation differs do not say the same.
     """
+    recurring = list(_find_recurring([one for one in memories if one.place.job and _may_rise(one)]))
+    if not recurring:  # the words of a large vault take seconds
+        return (), ()
     there = [
         one
         for one in memories
@@ -60,7 +63,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
     ]
     words = [word_set(one.text) for one in there]
     learnings, changes = list[Learning](), list[Change | None]()
-    for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
+    for sources in recurring:
         said, turning = [word_set(one.text) for one in sources], turning_words(sources[0].text)
         alike = (
             one for one, own in zip(there, words, strict=True) if any(jaccard(own, each) >= RECURRENCE for each in said)
