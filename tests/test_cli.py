@@ -30,6 +30,15 @@ def test_a_note_that_is_a_title_alone_is_printed(run: Run, notes: Path) -> None:
     assert "Billing policy" in done.stdout
 
 
+def test_the_lines_that_are_shown_say_what_was_asked(run: Run, notes: Path) -> None:
+    lines = [f"- Item {number} of the list of things to buy." for number in range(8)]
+    lines[6] = "- Oolong tea, half a pound."
+    write_files(notes, {"list.md": "# Groceries\n\n" + "\n".join(lines) + "\n"})
+    shown = [line.strip() for line in run("--vault", notes, "search", "oolong").stdout.splitlines()[2:]]
+    assert shown == ["…", *lines[4:8]]
+    assert run("--vault", notes, "search", "groceries", "-k", "1").stdout.splitlines()[2].strip() == lines[0]
+
+
 def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:
     answer = json.loads(run("search", "backup", "--vault", notes, "--json").stdout)
     assert sorted(answer) == ["degraded", "freshness", "hits", "mode", "query"]

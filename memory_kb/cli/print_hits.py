@@ -22,8 +22,11 @@ from memory_kb.cli.output import (
     wrap,
 )
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
+from memory_kb.stop_words import stop_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memory_kb.kb import KnowledgeBase
 
 #: So many lines of a passage are shown, and so many of the further places of a text.
@@ -77,7 +80,7 @@ def _print_found(options: Options, result: SearchResult, file: str | None) -> No
 
 
 def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
-    """Print a hit: what and where it is, and how the passage begins; of a further one in its note only the lines."""
+    """Print a hit: what and where it is, and some lines of the passage; of a further one in its note only the lines."""
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
     if is_further:
@@ -96,14 +99,26 @@ def _print_text(hit: Hit, query: str) -> None:
     if lines and lines[0].lstrip("# ") == hit.title:
         del lines[0]
     if lines:
-        rest = ["…"] if len(lines) > _LINES else []
-        echo(_highlight(wrap(clean("\n".join(lines[:_LINES] + rest))), query))
+        echo(_highlight(wrap(clean("\n".join(_choose_lines(lines, query)))), query))
     if hit.copies:
         shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
         more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
         echo(style(f"    +{len(hit.copies)} {'copies' if len(hit.copies) > 1 else 'copy'}: {shown}{more}", dim=True))
     for line in hit.explanation:
         echo(style(f"      {line}", dim=True))
+
+
+def _choose_lines(lines: Sequence[str], query: str) -> list[str]:
+    """Return the few lines of a passage that say the most words of a query, the first ones where none say more."""
+    words = [word.strip(".,:;!?\"'()") for word in query.casefold().split()]
+    stop = stop_words(words)
+    # Endings change, and to import what knows them would slow every search down.
+    beginnings = {word[: max(4, min(6, len(word) - 2))] for word in words if word and word not in stop}
+    said = [{one for one in beginnings if one in line.casefold()} for line in lines]
+    last = max(0, len(lines) - _LINES)
+    starts = [0, *(min(at, last) for at, found in enumerate(said) if found)]
+    start = max(starts, key=lambda start: len(set[str]().union(*said[start : start + _LINES])))
+    return ["…"] * (start > 0) + list(lines[start : start + _LINES]) + ["…"] * (start < last)
 
 
 def _highlight(text: str, query: str) -> str:
