@@ -33,6 +33,16 @@ def test_the_outcome_follows_a_rule(trace: Trace, outcome: str) -> None:
     assert judge_outcome(trace) == outcome
 
 
+def test_what_a_person_corrects_later_is_no_constraint() -> None:
+    said = (
+        "From now on, write docstrings in Google style.",
+        "I prefer NumPy style docstrings instead of Google style.",
+    )
+    events = [user("Fix all of it now."), *(user(one) for one in said), user("Never push to master.")]
+    (trace,) = trace_session("s", [Event(**one) for one in events])
+    assert trace.constraints == ("Never push to master.",)
+
+
 def test_what_we_asked_an_agent_is_no_step_of_its_work() -> None:
     asked = Event(type="event", event="asked", agent="claude-code")
     (trace,) = trace_session("s", [*(Event(**one) for one in [user("Fix all of it now."), bash("make", "ok")]), asked])

@@ -318,12 +318,16 @@ def is_replaced(older: str, newer: str) -> bool:
 
 
 def _is_left(older: str, newer: str) -> bool:
-    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
+    """Return whether a newer statement names what an older one says as what no longer holds.
+
+    What else the older one says is in the newer one, too; of three words and more one may be missing, such as its verb.
+    """
     kept = _LEFT.sub(" ", older)
     if not _DENIALS.isdisjoint(words_of(kept)):
         return False
     rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
-    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
+    missing = rest - left - frozenset(_informative(_LEFT.sub(" ", newer)))
+    return not left.isdisjoint(rest) and len(missing) <= (len(rest - left) > 2)
 
 
 def _denials(text: str) -> frozenset[str]:

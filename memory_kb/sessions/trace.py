@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
+from memory_kb.learning.text_comparison import is_replaced
 from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
@@ -331,7 +332,10 @@ class _Tracer:
         if known.turns and (known.actions or known.goal == self.facts.goal):
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
         self.facts = self.facts._replace(turns=known.turns + 1)
-        policies = [one.text for one in find_statements(text) if one.kind == "policy"]
+        statements = find_statements(text)
+        for old in [old for old in self.constraints if any(is_replaced(old, new.text) for new in statements)]:
+            del self.constraints[old]
+        policies = [one.text for one in statements if one.kind == "policy"]
         policies += [one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:"))]
         self.constraints.update(dict.fromkeys(shorten(policy, _POLICY) for policy in policies))
         request = asks_to_revert(text)
