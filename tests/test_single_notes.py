@@ -49,10 +49,11 @@ def test_one_file_is_taken_as_a_walk_takes_it(vault: MakeVault, home: Path, is_p
     (folder / "memory/rules/link.md").symlink_to(folder / "memory/rules/a.md")
     (folder / "memory/way").symlink_to(folder / "memory/rules")
     found = find_vault(folder if not is_plain else folder / "memory", home, environ={}, cwd=folder)
-    everything = list(walk(found, ["drafts"], list[Problem]()))
+    found = found._replace(settings=found.settings._replace(ignore=("drafts",)))
+    everything = list(walk(found, list[Problem]()))
     for path in PLACES:
         shown = path if not is_plain else path.removeprefix("memory/")
-        one = list(walk_region(found, shown, ["drafts"], []))
+        one = list(walk_region(found, shown, []))
         assert one == [file for file in everything if file.path == shown]
 
 
@@ -61,8 +62,8 @@ def test_of_a_file_of_the_home_likewise(vault: MakeVault, home: Path) -> None:
     (home / "rules").mkdir(parents=True)
     (home / "rules/a.md").write_text("x")
     found = find_vault(folder, home, environ={}, cwd=folder)
-    (one,) = walk_region(found, "~global/rules/a.md", [], [])
-    assert one in list(walk(found, [], list[Problem]()))
+    (one,) = walk_region(found, "~global/rules/a.md", [])
+    assert one in list(walk(found, list[Problem]()))
 
 
 def test_what_was_written_is_indexed_and_its_neighbours_are_left_for_the_next_look(

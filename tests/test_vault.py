@@ -205,7 +205,7 @@ def test_a_path_in_output_leads_back_to_its_file(vault: MakeVault, tmp_path: Pat
     (tmp_path / "home/rules").mkdir(parents=True)
     (tmp_path / "home/rules/r.md").touch()
     found = find(folder, tmp_path / home)
-    files = list(walk(found, [], []))
+    files = list(walk(found, []))
     assert len({file.path for file in files}) == len(files) >= 3
     for file in files:
         assert found.resolve(file.path) == Path(file.os_path)
@@ -216,7 +216,7 @@ def test_the_home_note_leads_back_to_its_file(vault: MakeVault, tmp_path: Path) 
     folder = vault({"a.md": ""})
     (tmp_path / "MEMORY.md").write_text("Mine.\n")
     found = find_vault(folder, None, environ={"HOME": str(tmp_path)}, cwd=folder)
-    assert [file.path for file in walk(found, [], [])] == ["a.md", HOME_NOTE]
+    assert [file.path for file in walk(found, [])] == ["a.md", HOME_NOTE]
     assert found.resolve(HOME_NOTE) == tmp_path / "MEMORY.md"
 
 

@@ -23,7 +23,8 @@ def look(folder: Path, home: Path | None = None, ignore: Sequence[str] = ()) -> 
     """Return the paths found, and the problems as `path:line: message`."""
     problems: list[Problem] = []
     vault = find_vault(folder, home or folder.parent / "no-home", environ={}, cwd=folder)
-    paths = [file.path for file in walk(vault, ignore, problems)]
+    vault = vault._replace(settings=vault.settings._replace(ignore=tuple(ignore)))
+    paths = [file.path for file in walk(vault, problems)]
     return paths, [str(problem) for problem in problems]
 
 
@@ -297,7 +298,7 @@ def test_the_note_beside_the_home_counts_for_the_default_home_only(vault: MakeVa
     folder = vault({"a.md": ""})
     write_files(tmp_path, {"MEMORY.md": "Mine.", ".memory/g.md": ""})
     default = find_vault(folder, None, environ={"HOME": str(tmp_path)}, cwd=folder)
-    assert [file.path for file in walk(default, [], [])] == ["a.md", "~global/g.md", HOME_NOTE]
+    assert [file.path for file in walk(default, [])] == ["a.md", "~global/g.md", HOME_NOTE]
     assert look(folder, tmp_path / ".memory")[0] == ["a.md", "~global/g.md"]
 
 
@@ -310,7 +311,7 @@ def test_a_folder_named_like_the_home_in_output_is_left_out(vault: MakeVault, tm
 
 def test_what_is_found_is_as_the_disk_has_it(vault: MakeVault) -> None:
     folder = vault({"a.md": "12345"})
-    (file,) = walk(find_vault(folder, folder / "none", environ={}, cwd=folder), [], [])
+    (file,) = walk(find_vault(folder, folder / "none", environ={}, cwd=folder), [])
     known = (folder / "a.md").stat()
     assert file == ("a.md", str(folder / "a.md"), 5, known.st_mtime_ns, known.st_ino)
 

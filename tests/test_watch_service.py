@@ -57,16 +57,16 @@ def test_a_region_is_what_a_walk_finds_there(vault: MakeVault, home: Path) -> No
     (folder / "memory/link").symlink_to("a")
     found = find_vault(folder, home, environ={}, cwd=folder)
     expected: list[Problem] = []
-    ignore = ("drafts", "node_modules")
-    files = list(walk(found, ignore, expected))
+    found = found._replace(settings=found.settings._replace(ignore=("drafts", "node_modules")))
+    files = list(walk(found, expected))
     problems: list[Problem] = []
-    (top,) = walk_region(found, "", ignore, problems)
+    (top,) = walk_region(found, "", problems)
     assert top.path == "MEMORY.md"
     for file in files:
-        assert list(walk_region(found, file.path, ignore, problems)) == [file]
+        assert list(walk_region(found, file.path, problems)) == [file]
     left_out = ("drafts/a.md", ".git/a.md", "node_modules/a.md", "link/b.md", "gone/a.md", f"{task}/worktree/docs/a.md")
     for name in (*left_out, "a.md/a.md", "x.md"):
-        assert list(walk_region(found, f"memory/{name}", ignore, problems)) == []
+        assert list(walk_region(found, f"memory/{name}", problems)) == []
 
 
 def test_a_look_at_one_folder_leaves_doubts_about_others(

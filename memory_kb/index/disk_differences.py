@@ -63,7 +63,7 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
 def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    for file in walk(vault, vault.settings.ignore, []):
+    for file in walk(vault, []):
         if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
             yield file.path
 

@@ -125,7 +125,7 @@ def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
     """Return the files and folders that cannot be read, also those that were indexed before and look unchanged."""
     problems: list[Problem] = []
     indexed = set(index.paths())
-    for file in walk(vault, vault.settings.ignore, problems):
+    for file in walk(vault, problems):
         is_doubtful = file.path not in indexed or not os.access(file.os_path, os.R_OK)
         if is_doubtful and (reason := explain_unreadable(file.os_path)):
             problems.append(Problem(file.path, 1, reason))
@@ -337,7 +337,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
     made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         kept = cache.read("agreed") or {}
-        for file in walk(vault, vault.settings.ignore, []):
+        for file in walk(vault, []):
             if file.path in seen:
                 continue
             with contextlib.suppress(OSError):

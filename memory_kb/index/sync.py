@@ -98,13 +98,13 @@ def compare_files(
     window = index.window()
     if regions is not None:
         for region in regions:
-            files = walk_region(vault, region, vault.settings.ignore, problems)
+            files = walk_region(vault, region, problems)
             yield from find_differences(files, index.known_in(region), window)
         return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
         known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from find_differences(walk_root(vault, root, vault.settings.ignore, problems), known, window)
+        yield from find_differences(walk_root(vault, root, problems), known, window)
     if not is_home_apart:
         yield from find_differences((), index.known_files(is_global=True), window)
 
@@ -190,7 +190,7 @@ class SyncRun:
         """
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            files = list(walk(self._vault, self._vault.settings.ignore, self._problems))
+            files = list(walk(self._vault, self._problems))
             self._total = len(files)
             self._write((Difference(file, None) for file in files), rebuild=True)
         elif self._index.generation == 0 or self._index.is_partial:

@@ -39,13 +39,13 @@ def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
     return not any(left_out.covers("/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
-def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+def walk(vault: Vault, problems: list[Problem]) -> Iterator[FileStat]:
     """Yield the files of all roots, one root after the other."""
     for root in vault.roots:
-        yield from walk_root(vault, root, ignore, problems)
+        yield from walk_root(vault, root, problems)
 
 
-def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+def walk_root(vault: Vault, root: Root, problems: list[Problem]) -> Iterator[FileStat]:
     """Return the files of a root in code point order of their paths.
 
     That is the order of SQLite's binary collation, so that disk and index can be merged without
@@ -54,11 +54,11 @@ def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Pr
     at its own path.
     """
     top = _top_files(vault, root, problems)
-    inside = _Walker(root, vault, ignore, problems).files()
+    inside = _Walker(root, vault, problems).files()
     return _merge(top, inside) if top else inside
 
 
-def walk_region(vault: Vault, region: str, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
+def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[FileStat]:
     """Return those files of a region that a walk of everything finds.
 
     A region is the path of a note, `~global/` for the home with all below it and the note beside it, or "" for the
@@ -71,8 +71,8 @@ def walk_region(vault: Vault, region: str, ignore: Sequence[str], problems: list
     if vault.memory and "/" not in region:
         return iter([file for file in _top_files(vault, root, problems) if region in ("", file.path)])
     if region == GLOBAL_PREFIX:
-        return walk_root(vault, root, ignore, problems)
-    return filter(None, [_Walker(root, vault, ignore, problems).file_at(region, str(vault.resolve(region)))])
+        return walk_root(vault, root, problems)
+    return filter(None, [_Walker(root, vault, problems).file_at(region, str(vault.resolve(region)))])
 
 
 def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
@@ -124,9 +124,9 @@ def _is_folder(os_path: str) -> bool:
 
 
 class _Walker:
-    def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> None:
+    def __init__(self, root: Root, vault: Vault, problems: list[Problem]) -> None:
         self._root = root
-        self._is_ignored = Ignore(ignore).covers
+        self._is_ignored = Ignore(vault.settings.ignore).covers
         self._problems = problems
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
