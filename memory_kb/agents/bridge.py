@@ -1,12 +1,11 @@
-"""Keep a file of ours in an agent's own memory, merge what was changed there, and check such memories for problems."""
+"""Keep a file of ours in an agent's own memory, and merge what was changed there."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,31 +15,22 @@ from memory_kb.agents.config_files import MarkedLines
 from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
-from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import managed_block
-from memory_kb.markdown.outline import read_outline
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
 from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import RunReport
-from memory_kb.search.agent_memory import POINTER, without_ours
 from memory_kb.store.agent_memory_files import (
     INDEX,
-    MOST_BYTES,
-    MOST_LINES,
     SUMMARY,
-    SUMMARY_TOKENS,
-    AgentMemoryFile,
     claude_home,
     claude_memory_folders,
     codex_home,
-    find_agent_memory_files,
-    measure_index,
+    explain_excess,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.terms import word_tokens
-from memory_kb.text import count_tokens, decode, load_json
+from memory_kb.text import decode, load_json
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -67,6 +57,9 @@ They are complete: leave them as they are, and copy nothing of them into MEMORY.
 Keep the lines of memory_summary.md between the marks of memory-kb to the letter. Each names the file that an agent is
 to open before it works in that project."""
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
+#: A line of the block, and how long the text of an entry may be in it.
+_LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
+_MAX_ENTRY = 2_000
 
 
 class BridgedMemory(NamedTuple):
@@ -91,17 +84,6 @@ class BridgedMemory(NamedTuple):
         excess = explain_excess(self.index_file.name, decode(index))
         if excess:
             raise UsageError(f"{self.index_file.name} would have {excess}", "shorten it first")
-
-
-def explain_excess(name: str, text: str) -> str:
-    """Return how much more an index holds than its agent loads; "" where that is all of it."""
-    if name == SUMMARY:
-        size = count_tokens(text)
-        return f"{size:,} tokens; Codex loads {SUMMARY_TOKENS:,}" if size > SUMMARY_TOKENS else ""
-    lines, size = measure_index(text)
-    if lines <= MOST_LINES and size <= MOST_BYTES:
-        return ""
-    return f"{lines:,} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}"
 
 
 def find_memory(agent: str, vault: Vault) -> BridgedMemory:
@@ -151,10 +133,6 @@ def _codex(vault: Vault) -> BridgedMemory:
 def _require_folder(title: str, folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{title} keeps nothing here: there is no folder {folder}", f"start {title} once")
-
-
-_LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
-_MAX_ENTRY = 2_000
 
 
 class MergedBlock(NamedTuple):
@@ -296,6 +274,8 @@ class Bridge:
 
     def examine(self) -> tuple[Problem, ...]:
         """Return what is wrong with the memories that agents keep of this project, also without a bridge."""
+        from memory_kb.agents.memory_check import examine_agent_memories
+
         return tuple(examine_agent_memories(self._vault))
 
     def _plan_edit(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
@@ -375,58 +355,3 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
     span = managed_block.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
-
-
-_MAX_BYTES, _MAX_ENTRIES = 200_000, 500
-
-
-def examine_agent_memories(vault: Vault) -> Iterator[Problem]:
-    """Yield what is wrong: indexes too long or pointing nowhere, memories nobody reads, and entries that contradict."""
-    files = find_agent_memory_files(vault)
-    for one in files:
-        yield from _examine_index(one)
-    yield from _unread(vault)
-    yield from _contradictions(files)
-
-
-def _examine_index(one: AgentMemoryFile) -> Iterator[Problem]:
-    if (one.agent, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
-        return
-    text = _read_text(one.file)
-    if excess := explain_excess(one.file.name, text):
-        yield Problem(one.shown, 1, f"has {excess}")
-    for found in POINTER.finditer(text):
-        if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
-            line = text.count("\n", 0, found.start()) + 1
-            yield Problem(one.shown, line, f"points to {found[1]}, which does not exist")
-
-
-def _unread(vault: Vault) -> Iterator[Problem]:
-    """Yield memories of other working trees of the project."""
-    claude, home = claude_home(vault.environ)
-    ours = set(claude_memory_folders(vault.project, claude, home, others=False))
-    for folder in claude_memory_folders(vault.project, claude, home):
-        if folder not in ours and any(folder.glob("*.md")):
-            yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
-
-
-def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
-    """Yield entries of two agents of which one says the contrary of the other."""
-    entries = [(one, line, text, word_tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
-    for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
-        if one.agent != other.agent and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
-            yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
-
-
-def _entries(one: AgentMemoryFile) -> Iterator[tuple[int, str]]:
-    """Yield the items and paragraphs of a file, each with its line."""
-    text = without_ours(_read_text(one.file).encode(), one.file).decode()
-    return ((item.line, " ".join(item.text.split())) for item in read_outline(text))
-
-
-def _read_text(file: Path) -> str:
-    try:
-        with open_for_reading(file) as stream:
-            return stream.read(_MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
-    except OSError:
-        return ""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import read_file
 from memory_kb.store.worktrees import find_repository, find_siblings
-from memory_kb.text import load_json
+from memory_kb.text import count_tokens, load_json
 from memory_kb.vault import Vault
 
 #: A person's memory has tens of files; more than this is something else.
@@ -25,9 +25,9 @@ _LEFT_OUT = frozenset({"raw_memories.md", "phase2_workspace_diff.md", "instructi
 #: The types of Claude Code's topic files, and the kinds of entries that they are.
 KINDS_OF_TYPES = {"user": "preference", "feedback": "rule", "project": "fact", "reference": "fact"}
 #: The index of Claude Code's memory, and what of it is loaded at the start of a session; comments do not count.
-INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
+INDEX, _MOST_LINES, _MOST_BYTES = "MEMORY.md", 200, 25_000
 #: What Codex loads of its memories, and how many tokens of it.
-SUMMARY, SUMMARY_TOKENS = "memory_summary.md", 2_500
+SUMMARY, _SUMMARY_TOKENS = "memory_summary.md", 2_500
 #: The beginning of a rule that says for which files it holds, in bytes.
 _RULE_HEAD = 4_000
 _COMMENT = lazy_regex(r"<!--.*?-->\n?", re.DOTALL)
@@ -117,11 +117,22 @@ def _is_inside(place: Path, *folders: Path) -> bool:
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-def measure_index(text: str) -> tuple[int, int]:
+def explain_excess(name: str, text: str) -> str:
+    """Return how much more an index holds than its agent loads; "" where that is all of it."""
+    if name == SUMMARY:
+        size = count_tokens(text)
+        return f"{size:,} tokens; Codex loads {_SUMMARY_TOKENS:,}" if size > _SUMMARY_TOKENS else ""
+    lines, size = _measure_index(text)
+    if lines <= _MOST_LINES and size <= _MOST_BYTES:
+        return ""
+    return f"{lines:,} lines and {size:,} bytes; Claude Code loads {_MOST_LINES} lines and {_MOST_BYTES:,}"
+
+
+def _measure_index(text: str) -> tuple[int, int]:
     """Return how many lines and bytes of an index count.
 
     Example:
-        >>> measure_index("# Us\\n<!-- a -->\\n- b\\n")
+        >>> _measure_index("# Us\\n<!-- a -->\\n- b\\n")
         (2, 9)
     """
     counted = _COMMENT.sub("", text)
