@@ -1,20 +1,12 @@
-"""The verbs of rules: list, select, feedback, import, export and sweep; and the commands (`check:`) that rules may run.
-
-A rule comes with a cloned repository. Its command is run only if the person's own configuration has exactly that
-text in `checks`, or if they allowed it on this machine, for this vault.
-"""
+"""The verbs of rules: list, select, feedback, import, export and sweep."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
@@ -36,69 +28,15 @@ from memory_kb.learning.playbook import (
     was_reviewed,
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
-from memory_kb.machine_seal import Seal
+from memory_kb.learning.rule_checks import AllowedChecks
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import FilterWords
-from memory_kb.providers.command import run_group
 from memory_kb.providers.models import Models
-from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.store.writer import Writer
-from memory_kb.text import load_json
 from memory_kb.vault import Vault
-
-#: How long a command may take, in seconds.
-_SECONDS = 300
-_MAX_OUTPUT, _MAX_SAID = 100_000, 200
-
-
-class Checks:
-    """The commands that may be run for a vault."""
-
-    def __init__(self, vault: Vault) -> None:
-        self._file = vault.machine / "checks.json"
-        self._seal: Seal = vault.seal
-        self._named = vault.settings.checks
-
-    def allows(self, command: str) -> bool:
-        """Return whether a command may be run."""
-        return command in self._named or (bool(self._seal.key) and self._read().get(command) == self._sign(command))
-
-    def allow(self, command: str) -> None:
-        """Let a command be run from now on."""
-        kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
-        make_folder(self._file.parent)
-        replace_file(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
-
-    def _sign(self, command: str) -> str:
-        return self._seal.sign(b"check\n" + command.encode("utf-8", "surrogatepass"))
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            with open_for_reading(self._file) as stream:
-                found = load_json(stream.read())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
-def run_check(command: str, folder: Path, environ: Mapping[str, str]) -> str | None:
-    """Return why a command fails in a folder, None where it exits with 0."""
-    with tempfile.TemporaryFile() as out:
-        how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
-        try:
-            code = run_group(command, _SECONDS, shell=True, **how)  # noqa: S604 - the person allowed this very line
-        except OSError as exc:
-            return f"it cannot be run: {exc.strerror}"
-        except subprocess.TimeoutExpired:
-            return f"it took over {_SECONDS:g} s"
-        size = out.seek(0, os.SEEK_END)
-        out.seek(max(0, size - _MAX_OUTPUT))
-        lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    said = " ".join(lines[-1].split())[:_MAX_SAID] if lines else ""
-    return f"exit code {code}{f': {said}' if said else ''}" if code else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +176,13 @@ class Rules:
     def check_of(self, rule: Memory) -> tuple[str, bool]:
         """Return the command of a rule, "" where it has none, and whether it may be run here."""
         command = rule.word("check") or ""
-        return command, bool(command) and Checks(self._vault).allows(command)
+        return command, bool(command) and AllowedChecks(self._vault).allows(command)
 
     def allow(self, rule: str, command: str) -> None:
         """Let the command of a rule be run here, that very text; another vault or machine does not know of it."""
         if not command or self._memories.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
-        Checks(self._vault).allow(command)
+        AllowedChecks(self._vault).allow(command)
 
 
 def parse_outcome(word: str) -> str:
