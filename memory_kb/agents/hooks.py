@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.agents.payloads import (
-    PATCH,
     HookAnswer,
     HookCall,
     format_answer,
     format_question,
     format_refusal,
-    read_edits,
     read_results,
 )
 from memory_kb.errors import UsageError
-from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import make_folder, open_for_appending, open_for_reading, read_file
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 
@@ -54,14 +51,10 @@ _GIT_SECONDS = 0.3
 _MAX_LOG = 8_000_000
 #: The end of a session's log in which calls wait for their results, in bytes.
 _MAX_LATE = 200_000
-#: Programs that show the files they are given; Codex has no other tool to read one.
-_SHOWS = lazy_regex(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: Entries that a session may start with for the task at hand, before the budget counts.
 _MOST_FITTING = 10
 #: The most of a rule that a refusal shows.
 _MAX_RULE = 600
-#: The words of a command that are looked at for a file.
-_MAX_WORDS = 40
 _REFUSED = (
     "memory-kb refuses this once a session. Change the edit so that it keeps to the rule;"
     " where the rule does not fit here, make the same edit again and it passes."
@@ -286,7 +279,9 @@ class Hooks:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
         if not (agent.takes_tool_context and call.session):
             return ""
-        file = _file_of(call, self._vault.project)
+        from memory_kb.agents.tool_files import find_touched_file
+
+        file = find_touched_file(call, self._vault.project)
         if not file:
             return ""
         from memory_kb.context.hook_context import build_file_context, read_naming
@@ -302,6 +297,7 @@ class Hooks:
         is_wanted = agent.refusal and self._vault.settings.context.hooks
         if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
+        from memory_kb.agents.tool_files import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
@@ -360,26 +356,6 @@ class Hooks:
 
             words = first_own_words(data.decode("utf-8", "replace"), _MAX_TASK)
         return words or _branch_words(call.folders)
-
-
-def _file_of(call: HookCall, project: Path) -> str | None:
-    """Return the one file of the project that a tool opened or edited, if it did not fail."""
-    from memory_kb.store.project_files import path_in_project
-    from memory_kb.store.session_events import named_file
-
-    args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
-    if args is None or any(event.ok is False for event in call.events):
-        return None
-    here = Path(call.folders[0]) if call.folders else project
-    command, paths = str(args.get("command")), list[str | None]()
-    if named := named_file(args):
-        paths = [path_in_project(named, project, here)]
-    elif _SHOWS.match(command):
-        words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
-        paths = [path_in_project(word, project, here) for word in words if not word.startswith("-")]
-    elif any(PATCH in str(value) for value in args.values()):
-        paths = [one.path for one in read_edits(args, project, here)]
-    return next((path for path in paths if path and (project / path).is_file()), None)
 
 
 def _is_same(last: Event, event: Event) -> bool:

@@ -1,29 +1,24 @@
-"""Parse what agents send a hook on stdin, the edits that they are about to make too, and format the answers."""
+"""Parse what agents send a hook on stdin, and format the answers."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import open_for_reading
-from memory_kb.store.session_events import Event, named_file, text_of
+from memory_kb.store.session_events import Event, text_of
 from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
 
-if TYPE_CHECKING:
-    from memory_kb.learning.guards import Edit
-
 #: A longer input is not looked at.
 MAX_INPUT = 16_000_000
-#: How Codex's patches begin.
-PATCH = "*** Begin Patch"
 _COPILOT_TEXT = "text_result_for_llm"
 _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
@@ -262,68 +257,3 @@ def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
         return (payload["call_id"], *read_tool_outcome(payload["output"]))
     text = text_of(item.get("aggregated_output", item.get("stdout")))
     return item["id"], text, {"completed": True, "failed": False}.get(item["status"])
-
-
-#: The most of a file that is read before an edit, in bytes.
-_LONGEST_FILE = 1_000_000
-#: What a patch of Codex does to a file, and lines of it that go and come in one place.
-_PATCHED = lazy_regex(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
-_CHANGED = lazy_regex(r"(?:^[-+].*\n?)+", re.MULTILINE)
-
-
-def read_edits(args: Mapping[str, Any], project: Path, here: Path | None) -> "list[Edit]":
-    """Return what a tool would do to files of a project, each with its text before and after."""
-    from memory_kb.learning.guards import Edit
-    from memory_kb.store.project_files import path_in_project
-
-    texts = (args.get(name) for name in ("command", "input", "patch", "value"))
-    patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(PATCH)), None)
-    named = named_file(args)
-    changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
-    edits = list[Edit]()
-    for name, change in changes:
-        path = path_in_project(name, project, here or project)
-        if path:
-            before = _read_text(project / path)
-            edits.append(Edit(path, before, _apply(change, before)))
-    return edits
-
-
-def _apply(change: Mapping[str, Any], before: str) -> str:
-    """Return a file's text after a change; what is replaced may be anywhere in it."""
-    if isinstance(change.get("content"), str):
-        return str(change["content"])
-    if isinstance(change.get("new_source"), str):
-        return f"{before}\n{change['new_source']}"
-    pairs = change.get("edits")
-    after = before
-    for pair in pairs if isinstance(pairs, list) else [change]:
-        old, new = (pair.get(name) if isinstance(pair, Mapping) else None for name in ("old_string", "new_string"))
-        if isinstance(old, str) and isinstance(new, str):
-            after = after.replace(old, new) if old and old in after else f"{after}\n{new}"
-    return after
-
-
-def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    r"""Yield the files of a patch, each with its lines that go and those that come.
-
-    Example:
-        >>> list(_read_patch("*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\n"))
-        [('a.py', {'edits': [{'old_string': 'x', 'new_string': 'y'}]})]
-    """
-    for verb, name, body in _PATCHED.findall(patch):
-        runs = [run[0].splitlines() for run in _CHANGED.finditer(body)]
-        pairs = [{"old_string": _side(run, "-"), "new_string": _side(run, "+")} for run in runs]
-        yield name.strip(), {"content": pairs[0]["new_string"] if pairs else ""} if verb == "Add" else {"edits": pairs}
-
-
-def _side(run: list[str], sign: str) -> str:
-    return "\n".join(line[1:] for line in run if line.startswith(sign))
-
-
-def _read_text(file: Path) -> str:
-    try:
-        with open_for_reading(file) as stream:
-            return stream.read(_LONGEST_FILE).decode("utf-8", "replace")
-    except OSError:
-        return ""
