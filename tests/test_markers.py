@@ -76,6 +76,7 @@ PASSED = [
     "Next time I'll watch more closely what you are doing.",
     "Toujours rien dans l'application, regarde encore.",
     "On a toujours le même problème avec la carte.",
+    "Dorénavant tu peux indiquer ça dans le fichier de notes.",
     "Immer noch derselbe Fehler beim Start des Servers.",
     "Seen in the browser (index):1 Uncaught TypeError: no such module. Paths must start with a slash.",
 ]

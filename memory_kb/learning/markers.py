@@ -149,7 +149,7 @@ _EMPTY = _shape(
 _POINTS = _shape(
     # What is named further on in a sentence may be what "them" means.
     r"(?:\S+ ){0,5}(?:them|those)\b|.*\b(?:these|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|.*\b(?:this|that)\W*$"
-    r"|.*\b(?:in|of|on|with|use) that \w"
+    r"|.*\b(?:in|of|on|with|use) that \w|.*\b(?:ça|cela|ceci|esto|eso|isto|isso|это)\b"
 )
 _POINTING = _shape(r"(?:it|this|that|these|those|them|there|here|so|do|be|use|always|never|again|the|an?|ones?|to|of)$")
 _AT_THE_END = _shape(
