@@ -49,6 +49,12 @@ def test_what_we_asked_an_agent_is_no_step_of_its_work() -> None:
     assert [one.action for one in trace.steps] == ["make"]
 
 
+def test_a_check_that_was_never_run_has_not_failed() -> None:
+    left_out = bash("pytest -q", "<tool_use_error>Sibling tool call errored</tool_use_error>", ok=False)
+    (trace,) = trace_session("s", [Event(**one) for one in [bash("pytest", "8 passed in 1s"), left_out]])
+    assert (judge_outcome(trace), trace.failures) == ("success", ())
+
+
 def test_a_subset_that_passes_does_not_hide_what_fails() -> None:
     events = [
         user("Fix all of it now."),

@@ -230,6 +230,8 @@ _MISUSE = re.compile(
     r"|apply_patch verification failed|is not a valid tool",
     re.IGNORECASE,
 )
+#: How the answer of a harness begins that did not run the call at all.
+_NOT_RUN = "<tool_use_error>"
 _REFUSED = re.compile(
     r"user (?:doesn't|does not|didn't) want|(?:denied|rejected) by (?:the )?user|[Pp]ermission to use \S+"
     r"|user (?:rejected|declined)|Tool permission request failed"
@@ -326,8 +328,8 @@ def read_fault(text: str, kind: str = "run") -> CallFault:
     text = _both_ends(_ANSI.sub("", text))
     if _BROKEN_OFF.search(text):
         return CallFault("interrupted", "", "interrupt")
-    is_refused = _REFUSED.search(text) is not None
-    if is_refused or (_MISUSE.search(text) and kind in ("edit", "look", "plan", "run")):
+    is_refused, is_run = _REFUSED.search(text) is not None, not text.lstrip().startswith(_NOT_RUN)
+    if is_refused or not is_run or (_MISUSE.search(text) and kind in ("edit", "look", "plan", "run")):
         sort = "refused" if is_refused else "misuse"
         first = next((line for line in text.splitlines() if _has_words(line)), text)
         return CallFault(sort, _tidy(re.sub(r"</?\w+>", "", first)), sort)
