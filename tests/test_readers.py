@@ -465,6 +465,18 @@ def test_a_conversation_that_was_imported_by_its_first_turn_alone_goes_on(kb: Kn
     assert (report.session, report.added, report.known) == (earlier, 0, len(events))
 
 
+def test_an_answer_that_grew_is_not_imported_twice(kb: KnowledgeBase, tmp_path: Path) -> None:
+    whole = SPECSTORY.replace("Mend the importer", "Mend the other importer")
+    _, session, once = import_text(kb, tmp_path / "whole.md", whole)
+    kb.sessions.files.path(session).unlink()
+    call = whole.index("<tool-use", whole.index("<tool-use") + 1)
+    for end in (call, len(whole)):
+        (tmp_path / "grown.md").write_text(whole[:end], encoding="utf-8")
+        kb.sessions.import_(tmp_path / "grown.md")
+    grown = replay(kb, session)
+    assert [(event.type, event.content) for event in grown] == [(event.type, event.content) for event in once]
+
+
 def test_a_line_of_json_in_a_conversation_makes_no_other_file_of_it(kb: KnowledgeBase, tmp_path: Path) -> None:
     text = SPECSTORY.replace("Mend the importer", 'Answer in this form:\n\n{"score": 1}\n\nMend the importer')
     kind, *_ = import_text(kb, tmp_path / "a.md", text)

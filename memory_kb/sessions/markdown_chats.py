@@ -183,8 +183,19 @@ _FILE = re.compile(
 
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
-    turns = turns_of(lines, {"role": _SPECSTORY_TURN})
+    turns = chain.from_iterable(map(_split_answer, turns_of(lines, {"role": _SPECSTORY_TURN})))
     return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_")
+
+
+def _split_answer(turn: Turn) -> Iterator[Turn]:
+    """Yield an answer in pieces, each a text, a thought or a call, which keep their names while the answer grows."""
+    place, pieces = 0, list[str]()
+    for block in _BLOCK.finditer(turn.text) if turn.role == "assistant" else ():
+        pieces += [turn.text[place : block.start()], block[0]]
+        place = block.end()
+    for piece in (*pieces, turn.text[place:]):
+        if piece.strip("-\n "):
+            yield turn._replace(text=piece)
 
 
 def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
@@ -196,24 +207,20 @@ def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
     if turn.role == "user":
         made.from_person(turn.text, role="agent" if "sidechain" in turn.mark else "user")
         return
-    place = 0
-    for block in (*_BLOCK.finditer(turn.text), None):
-        answer = turn.text[place : block.start() if block else None]
-        made.message("assistant", re.sub(r"(?m)^---$\n?", "", answer).strip())
-        if block is None:
-            break
-        place = block.end()
-        if block["thought"] is not None:
-            made.thinking(_MARKUP.sub(" ", block["thought"]).strip())
-        elif block["tool"] is not None:
-            _read_tool(block["tool"], block["body"], made)
-        elif block["called"] is not None:
-            went = _WENT.search(block["said"])
-            _read_tool(block["called"], block["said"], made, ok=not went["failed"] if went else None)
-        elif block["read"] is not None:
-            _add_done(made, "read_file", {"file_path": block["read"].strip()})
-        else:
-            _add_done(made, "edit", {"change": block["change"].rstrip("\n")})
+    block = _BLOCK.fullmatch(turn.text)
+    if block is None:
+        made.message("assistant", re.sub(r"(?m)^---$\n?", "", turn.text).strip())
+    elif block["thought"] is not None:
+        made.thinking(_MARKUP.sub(" ", block["thought"]).strip())
+    elif block["tool"] is not None:
+        _read_tool(block["tool"], block["body"], made)
+    elif block["called"] is not None:
+        went = _WENT.search(block["said"])
+        _read_tool(block["called"], block["said"], made, ok=not went["failed"] if went else None)
+    elif block["read"] is not None:
+        _add_done(made, "read_file", {"file_path": block["read"].strip()})
+    else:
+        _add_done(made, "edit", {"change": block["change"].rstrip("\n")})
 
 
 def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None) -> None:
