@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_client
@@ -205,6 +205,24 @@ def test_the_manual_has_what_the_tools_cost(project: Path, home: Path, profile: 
             ]
         tokens = count_tokens(json.dumps(tools, separators=(",", ":")))
         assert f"| {words} | {tokens:,} |" in Path(__file__).parents[1].joinpath("docs/agents.md").read_text()
+
+    run(work)
+
+
+def test_every_value_of_every_tool_has_a_type(project: Path, home: Path) -> None:
+    """Models of Gemini, and others that read a part of JSON Schema, refuse a list of tools with one that has none."""
+
+    def untyped(schema: Mapping[str, Any], name: str) -> list[str]:
+        inner = {**schema.get("properties", {}), **({"items": schema["items"]} if "items" in schema else {})}
+        return [
+            *([] if "type" in schema else [name]),
+            *(one for key in inner for one in untyped(inner[key], f"{name}.{key}")),
+        ]
+
+    async def work() -> None:
+        async with inside(project, home, "full") as client:
+            tools = (await client.list_tools()).tools
+        assert [one for tool in tools for one in untyped(tool.input_schema, tool.name)] == []
 
     run(work)
 

@@ -94,7 +94,8 @@ def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
 def _schema(argument: Argument) -> Mapping[str, Any]:
     if not argument.choices:
         return _KINDS[argument.kind].schema
-    words = {"enum": list(argument.choices)}
+    # Models of Gemini refuse every tool of a session where a list of words lacks its type.
+    words = {"type": "string", "enum": list(argument.choices)}
     return {"type": "array", "items": words} if argument.kind == "list" else words
 
 
