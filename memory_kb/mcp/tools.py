@@ -138,7 +138,7 @@ def tool(
         Argument("tags", kind="list"),
         Argument("priority", choices=("critical", "high", "medium", "normal")),
         Argument("applies_to", "Globs of files it is about.", "list"),
-        Argument("scope", "project (default) or global; anything else is a glob."),
+        Argument("scope", "project (default) or global."),
         Argument(
             "source",
             "user_explicit: the person typed it in these words.",
@@ -165,7 +165,7 @@ def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     "memory_recall",
     "Search the memories, best first; with an id, one entry in full.",
     (
-        Argument("query", 'Words; "exact phrases" and -excluded words count, but not in a sentence.'),
+        Argument("query", 'Words, "exact phrases" and -excluded words, or a sentence.'),
         Argument("id", "An id or its beginning, or path.md:LINE."),
         Argument(
             "kind",
@@ -242,7 +242,7 @@ def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     "memory_episode",
     "Record something that happened: what was tried and what came of it.",
     (
-        Argument("event", "What happened, and why.", is_required=True),
+        Argument("event", is_required=True),
         Argument("outcome", choices=(*_OUTCOMES, "partial")),
         Argument("tags", kind="list"),
         *hidden("agent"),
@@ -264,7 +264,7 @@ def _episode(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     (
         Argument("name", is_required=True),
         Argument("context", "When to use it."),
-        Argument("steps", "In order.", "list", is_required=True),
+        Argument("steps", kind="list", is_required=True),
         Argument("tags", kind="list", is_hidden=True),
     ),
     "changes",
@@ -323,7 +323,7 @@ def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
         *hidden("agent"),
         Argument("task", "As given to memory_context.", is_required=True, instead=("task_id",)),
         Argument("outcome", is_required=True, choices=_OUTCOMES),
-        Argument("used", "Ids of the entries that you used.", "list"),
+        Argument("used", "Ids of the entries you used.", "list"),
         *hidden("task_id session"),
     ),
     "changes",
