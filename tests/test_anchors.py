@@ -9,7 +9,7 @@ import pytest
 from conftest import Files, Run, write_files
 from lsp_client import Editor
 
-from memory_kb.markdown.scanner import find_anchor
+from memory_kb.markdown.headings import find_anchor
 from memory_kb.web.render import LinkBase, render_note
 
 Vault = Callable[[Files], Path]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memory_kb.index.note_chunks import RawNote, decode_note, read_note
+from memory_kb.markdown.blocks import scan_blocks
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.scanner import scan_blocks
 from memory_kb.markdown.sections import SECTION, Piece, split_text
 from memory_kb.model import Chunk, FileStat, Location
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memory_kb import KnowledgeBase
+from memory_kb.markdown.code_spans import find_code
 from memory_kb.markdown.links import find_links, find_tags, find_wikilinks, rewrite_targets
-from memory_kb.markdown.scanner import find_code
 from memory_kb.web.render import LinkBase, render_note
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
+from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures
-from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.file_edits import NoteText

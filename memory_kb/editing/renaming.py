@@ -11,6 +11,14 @@ from urllib.parse import unquote
 
 from memory_kb.errors import UsageError
 from memory_kb.markdown.document import find_opening, first_heading
+from memory_kb.markdown.headings import (
+    Heading,
+    find_anchor,
+    find_headings,
+    heading_address,
+    heading_words_span,
+    normal_heading,
+)
 from memory_kb.markdown.links import (
     TextLink,
     escape_address,
@@ -19,14 +27,6 @@ from memory_kb.markdown.links import (
     rewrite_anchors,
     rewrite_targets,
     without_code,
-)
-from memory_kb.markdown.scanner import (
-    Heading,
-    find_anchor,
-    find_headings,
-    heading_address,
-    heading_words_span,
-    normal_heading,
 )
 from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_values, yaml_span
 from memory_kb.model import Entry, Span

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from memory_kb.learning.ingest import id_of
 from memory_kb.learning.render_entry import Draft, without_empty
+from memory_kb.markdown.blocks import heading_text
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
 from memory_kb.markdown.lists_and_fences import scan_lines
-from memory_kb.markdown.scanner import heading_text
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
 from memory_kb.terms import MARKS

@@ -25,7 +25,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import read_as_indexed, read_note_bytes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
-from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.file_edits import read_if_there, read_note_text
 from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries

@@ -27,8 +27,8 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.note_chunks import RawNote, read_note
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.headings import find_headings
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FileStat, StoredEntry
 from memory_kb.terms import name_key
@@ -259,7 +259,7 @@ def find_note_headings(index: SqliteIndex, words: str, limit: int) -> tuple[Foun
     found = (
         FoundHeading(heading.words, source, line + content.count("\n", 0, heading.span.start))
         for source, title, line, content in index.sections_with(wanted)
-        for heading in scanner.find_headings(content)
+        for heading in find_headings(content)
         if heading.words != title and all(word in heading.words.casefold() for word in wanted)
     )
     return tuple(heapq.nsmallest(limit, itertools.islice(found, _MOST_HEADINGS), key=lambda one: len(one.words)))

@@ -15,8 +15,8 @@ from memory_kb.index.editor_catalog import UNFIT, Catalog, find_names
 from memory_kb.lsp.cursor import Spot, find_spot
 from memory_kb.lsp.open_notes import Page
 from memory_kb.markdown.fields import FIELDS
+from memory_kb.markdown.headings import find_headings, heading_address
 from memory_kb.markdown.links import escape_address, find_block_ids
-from memory_kb.markdown.scanner import find_headings, heading_address
 from memory_kb.markdown.splice import emit
 from memory_kb.model import StoredEntry
 

@@ -14,8 +14,8 @@ from pygls.workspace import PositionCodec
 from memory_kb.index.editor_catalog import Catalog
 from memory_kb.lsp.cursor import blocks
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
+from memory_kb.markdown.headings import Heading, find_anchor, find_headings, heading_words_span, sections_by_heading
 from memory_kb.markdown.links import TextLink, find_links
-from memory_kb.markdown.scanner import Heading, find_anchor, find_headings, heading_words_span, sections_by_heading
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 

@@ -31,7 +31,7 @@ from memory_kb.lsp.completion import complete_at
 from memory_kb.lsp.cursor import blocks, find_spot
 from memory_kb.lsp.open_notes import Page, Subject, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
-from memory_kb.markdown.scanner import find_section
+from memory_kb.markdown.headings import find_section
 from memory_kb.model import Span
 from memory_kb.serving.workers import make_say
 from memory_kb.store.render_changes import Composition

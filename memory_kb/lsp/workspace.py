@@ -21,8 +21,8 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_mentions
+from memory_kb.markdown.headings import heading_words_span
 from memory_kb.markdown.links import is_attachment
-from memory_kb.markdown.scanner import heading_words_span
 from memory_kb.model import Span
 from memory_kb.regular_files import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker

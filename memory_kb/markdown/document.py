@@ -14,8 +14,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.markdown.blocks import heading_text
 from memory_kb.markdown.fields import Fields, read_fields
-from memory_kb.markdown.scanner import heading_text
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED, Document, Entry, Problem, Span
 from memory_kb.text import as_read, parse_date
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping

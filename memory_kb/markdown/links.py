@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.markdown.scanner import find_code
+from memory_kb.markdown.code_spans import find_code
 from memory_kb.model import Span
 from memory_kb.terms import MARKS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.markdown.scanner import heading_text
+from memory_kb.markdown.blocks import heading_text
 from memory_kb.model import Span
 
 _HEADING = lazy_regex(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")

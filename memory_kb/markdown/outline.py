@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memory_kb.markdown.headings import Heading, find_headings
 from memory_kb.markdown.lists_and_fences import find_items
-from memory_kb.markdown.scanner import Heading, find_headings
 from memory_kb.model import Span
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")

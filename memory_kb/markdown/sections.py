@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.markdown.scanner import Block, scan_blocks
+from memory_kb.markdown.blocks import Block, scan_blocks
 
 
 class Sizes(NamedTuple):

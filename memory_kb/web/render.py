@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
+from memory_kb.markdown.headings import find_anchor, find_headings, find_section, normal_heading
 from memory_kb.markdown.links import WIKILINK, find_tags, find_wikilinks
-from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, normal_heading
 from memory_kb.model import Span
 from memory_kb.terms import MARKS
 from memory_kb.web.formulas import add_formulas

@@ -1,0 +1,161 @@
+"""Find the headings of Markdown, the sections that they open, and the places that links name by them."""
+
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.markdown.blocks import scan_blocks
+from memory_kb.markdown.code_spans import find_code
+from memory_kb.model import Span
+from memory_kb.terms import MARKED_WORD, MARKS, name_key
+
+#: The rest of an anchor of Dendron, which embeds from one heading to another: `#steps,1:#milk`.
+_RANGE = lazy_regex(r"(?:,\d+)?(?::#.*)?$")
+
+
+class Heading(NamedTuple):
+    """A heading: how deep it is, its words, and the place of its line."""
+
+    level: int
+    words: str
+    span: Span
+
+
+def find_headings(text: str) -> Iterator[Heading]:
+    """Yield the headings of a text in their order; what looks like one in code is none.
+
+    Example:
+        >>> [(one.level, one.words) for one in find_headings("# Tea `x`\\n\\nGreen\\n-----\\n\\n```\\n# no\\n```\\n## Steps ##\\n")]
+        [(1, 'Tea `x`'), (2, 'Green'), (2, 'Steps')]
+    """
+    for start, _, level, words in scan_blocks(text, 0, len(text)):
+        if level <= 0 or not words:
+            continue
+        line = text[start : text.find("\n", start) + 1 or len(text)].rstrip()
+        # The last field of a block of frontmatter is no heading, though the rule that closes it underlines it.
+        before = text[max(0, start - 4) : start].replace("\r", "")
+        if level == 1 or line.lstrip()[0] == "#" or before in ("", "\n") or before.endswith("\n\n"):
+            yield Heading(level, words, Span(start, start + len(line)))
+
+
+def normal_heading(words: str) -> str:
+    """Return a heading as links are compared with it: words alone, as links cannot hold all signs.
+
+    Example:
+        >>> normal_heading("Why **we** use: `uv`?") == normal_heading("why we use uv")
+        True
+    """
+    return " ".join(MARKED_WORD.findall(name_key(words).replace("_", " "))) or words.strip()
+
+
+def heading_address(words: str) -> str:
+    """Return a heading as GitHub names it in addresses.
+
+    Example:
+        >>> heading_address("Why `uv`, not pip?")
+        'why-uv-not-pip'
+    """
+    return re.sub(rf"[^\w{MARKS}\- ]", "", words.lower()).replace(" ", "-")
+
+
+def heading_words_span(text: str, place: Span) -> Span:
+    """Return where the words of a heading are in its line.
+
+    Example:
+        >>> heading_words_span("## Steps ##\\n", Span(0, 11))
+        Span(start=3, end=8)
+    """
+    line = text[place.start : place.end]
+    found = re.fullmatch(r"([ \t]*#{1,6}[ \t]+)(.*?)(?:[ \t]+#+)?[ \t]*", line)
+    start = found.end(1) if found else len(line) - len(line.lstrip())
+    return Span(place.start + start, place.start + (found.end(2) if found else len(line.rstrip())))
+
+
+def say_missing(target: str, anchor: str, kind: str) -> str:
+    """Return what is said of a link to a place that its note does not have."""
+    what = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
+    return f"the {kind} to '{target}#{anchor}' leads to a note without the {what}"
+
+
+def find_anchor(text: str, anchor: str) -> Span | None:
+    """Return the line of a heading, block or HTML anchor that a link names, or None.
+
+    Example:
+        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n"
+        >>> [note[one.start : one.end] for one in (find_anchor(note, "steps"), find_anchor(note, "^B1"), find_anchor(note, "Tea#Steps")) if one]
+        ['## Steps', 'Boil. ^b1', '## Steps']
+        >>> find_anchor('<a name="nope"></a>', "Nope"), find_anchor(note, "Nope")
+        (Span(start=0, end=19), None)
+    """
+    anchor = anchor.strip()
+    if anchor.startswith("^"):
+        line = re.compile(
+            rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE
+        )
+        hidden = list(find_code(text)) if "^" in text else []
+        places = (Span(*found.span()) for found in line.finditer(text))
+        return next((one for one in places if not any(code.start < one.end <= code.end for code in hidden)), None)
+    address = rf"\s(?:id|name)=[\"']?{re.escape(anchor)}[\"'\s/>]"
+    named = re.compile(rf"^.*<\w[^<>\n]*{address}.*\S", re.IGNORECASE | re.MULTILINE).search(text)
+    if named:
+        return Span(*named.span())
+    names = dict.fromkeys((anchor, _RANGE.sub("", anchor)))
+    found = (_find_heading(text, name) or _find_address(text, name) for name in names)
+    return next(filter(None, found), None)
+
+
+def _find_heading(text: str, anchor: str) -> Span | None:
+    """Return the heading that a link names by its words, perhaps behind those above it."""
+    parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
+    done = 0
+    for heading in find_headings(text):
+        if done < len(parts) and normal_heading(heading.words) == parts[done]:
+            done += 1
+            if done == len(parts):
+                return heading.span
+    return None
+
+
+def _find_address(text: str, anchor: str) -> Span | None:
+    """Return the heading that a link names as GitHub does, which numbers headings that say the same."""
+    wanted, seen = anchor.lower(), dict[str, int]()
+    for heading in find_headings(text):
+        address = heading_address(heading.words)
+        earlier = seen.get(address, 0)
+        if wanted == (f"{address}-{earlier}" if earlier else address):
+            return heading.span
+        seen[address] = earlier + 1
+    return None
+
+
+def find_section(text: str, place: Span) -> Span:
+    """Return the section that a heading opens, those below it included; of any other line that line.
+
+    Example:
+        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n"
+        >>> found = find_section(note, find_anchor(note, "steps"))
+        >>> note[found.start : found.end]
+        '## Steps\\n\\nBoil.\\n\\n'
+    """
+    return sections_by_heading(text).get(place, place)
+
+
+def sections_by_heading(text: str) -> dict[Span, Span]:
+    """Return the section that each heading opens, by the place of its line.
+
+    Example:
+        >>> found = sections_by_heading("# Tea\\n## Steps\\n### Boil\\n## Milk\\n")
+        >>> [(section.start, section.end) for section in found.values()]
+        [(0, 32), (6, 24), (15, 24), (24, 32)]
+    """
+    found: dict[Span, Span] = {}
+    opened: list[Heading] = []
+    for heading in find_headings(text):
+        while opened and opened[-1].level >= heading.level:
+            place = opened.pop().span
+            found[place] = Span(place.start, heading.span.start)
+        opened.append(heading)
+        found[heading.span] = Span(heading.span.start, len(text))
+    return found
