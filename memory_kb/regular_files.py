@@ -11,6 +11,9 @@ from typing import IO
 
 #: The folder of what belongs to this machine alone, in a vault.
 MACHINE = ".memory-kb"
+#: The index in there, the index of sessions, and the endings of what SQLite keeps beside each.
+DATABASE, SESSIONS_DATABASE = ".memory.db", ".sessions.db"
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _ALWAYS = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)

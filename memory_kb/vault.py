@@ -15,7 +15,7 @@ from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.machine_seal import NO_SEAL, Seal
 from memory_kb.model import Location, make_place
-from memory_kb.regular_files import MACHINE, open_regular
+from memory_kb.regular_files import DATABASE, MACHINE, open_regular
 from memory_kb.settings import Settings
 from memory_kb.text import moment_text
 
@@ -310,7 +310,7 @@ def identify(vault: Vault) -> object:
     """Return what differs once something else, or nothing, is in the place of a vault, its index or its configuration."""
     # The folder as it was named may be a link.
     roots = [root.folder for root in vault.roots]
-    folders: list[str | Path] = [vault.named[0], *roots, vault.machine, vault.machine / ".memory.db"]
+    folders: list[str | Path] = [vault.named[0], *roots, vault.machine, vault.machine / DATABASE]
     # One in `memory/` makes a plain folder a vault.
     files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
     return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]

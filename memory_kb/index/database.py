@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.regular_files import SIDE_FILES
 from memory_kb.vault import hold_lock
 
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
-#: The index in a machine folder.
-DATABASE = ".memory.db"
 #: In the place of a path: an index in memory, for a moment.
 MEMORY = Path(":memory:")
 #: The lock file of the process that writes to the index, beside the database.
@@ -56,7 +55,6 @@ _DAMAGE = (
 )
 #: Bytes of a page. With pages of twice the usual size a first index takes a tenth less time, and the file is smaller.
 PAGE_SIZE = 8_192
-SIDE_FILES = ("", "-wal", "-shm", "-journal")
 #: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
 _LEAST_ROOM = 65_536
 

@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import InvalidSettings, UnreadableInput
-from memory_kb.index.database import DATABASE, explain_unusable
+from memory_kb.index.database import explain_unusable
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import Problem, SyncReport
+from memory_kb.regular_files import DATABASE, SESSIONS_DATABASE
 from memory_kb.store.machine_folder import adopt
 from memory_kb.vault import Vault
 
@@ -155,9 +156,6 @@ class Indexing:
             return self._index.read(lambda index: doctor.lint(self._vault, index, paths, further))
 
 
-SESSIONS = ".sessions.db"
-
-
 @contextmanager
 def _explain_leftovers(vault: Vault) -> Iterator[None]:
     """Say why deleted text may still be in a database that cannot be rewritten, such as on a full disk."""
@@ -182,11 +180,11 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     with _explain_leftovers(vault), vault_index.writing():
         vault_index.use(lambda index: index.vectors.renew())
     left = () if is_clean else (f"another process still reads {DATABASE}; end it and purge again",)
-    if not (vault.machine / SESSIONS).exists():
+    if not (vault.machine / SESSIONS_DATABASE).exists():
         return left
     with _explain_leftovers(vault), closing(SessionIndex(vault.machine, vault.seal)) as sessions:
         is_clean = sessions.scrub()
-    return left if is_clean else (*left, f"another process still reads {SESSIONS}; end it and purge again")
+    return left if is_clean else (*left, f"another process still reads {SESSIONS_DATABASE}; end it and purge again")
 
 
 def drop_vectors(vault_index: VaultIndex, vault: Vault, is_gone: Callable[[str], bool]) -> None:

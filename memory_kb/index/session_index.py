@@ -25,7 +25,7 @@ from memory_kb.index.event_search import EventFinder
 from memory_kb.injected_text import remove_injected
 from memory_kb.machine_seal import Seal
 from memory_kb.model import to_int64
-from memory_kb.regular_files import open_for_reading, open_regular
+from memory_kb.regular_files import SESSIONS_DATABASE, open_for_reading, open_regular
 from memory_kb.reports import SessionHit
 from memory_kb.store.session_events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
@@ -155,7 +155,7 @@ class SessionIndex:
     """The index of a vault's sessions; it is opened when it is first used."""
 
     def __init__(self, machine: Path, seal: Seal) -> None:
-        self.path = machine / ".sessions.db"
+        self.path = machine / SESSIONS_DATABASE
         self._mark = seal.sign(b"sessions") if seal.key else None
         self.notices: list[str] = []
         self._files = SessionFiles(machine)

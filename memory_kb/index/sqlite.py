@@ -13,7 +13,6 @@ from memory_kb.globs import fits_any
 from memory_kb.index.database import (
     BUSY_SECONDS,
     LOCK,
-    SIDE_FILES,
     Schema,
     is_damage,
     is_frozen,
@@ -26,6 +25,7 @@ from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, StoredEntry
+from memory_kb.regular_files import SIDE_FILES
 from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 

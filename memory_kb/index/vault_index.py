@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.database import (
     BUSY_SECONDS,
-    DATABASE,
     LOCK,
     MEMORY,
     explain_unusable,
@@ -23,6 +22,7 @@ from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, has_changed_files
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, make_filters
+from memory_kb.regular_files import DATABASE
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memory_kb.index.database import DATABASE, transaction
+from memory_kb.index.database import transaction
 from memory_kb.index.port import VectorTable
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.providers.protocols import VectorSpace
-from memory_kb.regular_files import open_regular
+from memory_kb.regular_files import DATABASE, open_regular
 from memory_kb.text import hash_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
-from memory_kb.regular_files import MACHINE, open_for_reading
+from memory_kb.regular_files import DATABASE, MACHINE, SESSIONS_DATABASE, SIDE_FILES, open_for_reading
 from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.file_edits import NoteText, read_note_text
@@ -148,9 +148,8 @@ def _spelled(word: str) -> str:
     return "".join(sign if sign.isascii() else f"(?:{sign}|{re.escape(json.dumps(sign)[1:-1])})" for sign in word)
 
 
-_DATABASES = (".memory.db", ".sessions.db")
 #: The databases in use, which SQLite cleans itself.
-_LIVE = frozenset(name + side for name in _DATABASES for side in ("", "-wal", "-shm", "-journal"))
+_LIVE = frozenset(name + side for name in (DATABASE, SESSIONS_DATABASE) for side in SIDE_FILES)
 #: Folders of a machine folder that follow from notes, or from questions that can be asked again.
 _DERIVED = ("revisions", "answers", "tmp", "lint")
 #: A larger file is none that a person writes notes in.
@@ -310,7 +309,7 @@ class _Purge:
 
     def _clean_file(self, file: Path, machine: Path) -> bool:
         """Take the text out of one file of a machine folder; return whether it was there."""
-        if any(file.name.startswith(name) for name in _DATABASES):
+        if any(file.name.startswith(name) for name in (DATABASE, SESSIONS_DATABASE)):
             # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
             is_damaged = ".broken" in file.name or ".foreign" in file.name
             is_there = is_damaged or self._text.may_be_in(file.read_bytes())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.machine_seal import Seal, SealKey, load_seal_key
-from memory_kb.regular_files import MACHINE, make_folder, open_for_reading, replace_file
+from memory_kb.regular_files import DATABASE, MACHINE, SIDE_FILES, make_folder, open_for_reading, replace_file
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
@@ -22,8 +22,6 @@ _LOCK_SECONDS = 10.0
 _PLAIN_TEXT = b"The notes beside this folder are a plain folder, not the inside of a vault.\n"
 #: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
 _KEPT = ("config.yaml", PLAIN_MARK)
-_INDEX = ".memory.db"
-_SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 class MachineFolder(NamedTuple):
@@ -148,12 +146,12 @@ def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[st
 
 def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
     """Put a foreign index where the next rebuild takes its vectors from, and nothing else."""
-    if not (aside / _INDEX).is_file() or (aside / _INDEX).is_symlink():
+    if not (aside / DATABASE).is_file() or (aside / DATABASE).is_symlink():
         return
-    for side in () if dry_run else _SIDE_FILES:
-        with contextlib.suppress(FileNotFoundError), open_for_reading(aside / f"{_INDEX}{side}") as stream:
-            replace_file(folder / f"{_INDEX}.broken{side}", stream.read())
-        (folder / f"{_INDEX}{side}").unlink(missing_ok=True)
+    for side in () if dry_run else SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError), open_for_reading(aside / f"{DATABASE}{side}") as stream:
+            replace_file(folder / f"{DATABASE}.broken{side}", stream.read())
+        (folder / f"{DATABASE}{side}").unlink(missing_ok=True)
     yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
 
 
@@ -202,13 +200,13 @@ def _take_index(machine: Path, cache: Path, key: SealKey) -> None:
     import shutil
 
     with contextlib.suppress(OSError):
-        nonce = None if (cache / _INDEX).exists() else key.nonce_of(machine)
+        nonce = None if (cache / DATABASE).exists() else key.nonce_of(machine)
         if nonce is None:
             return
         cache.mkdir(parents=True, exist_ok=True)
         key.mark(cache, nonce)
         # The log first: without the file that it belongs to it is nothing.
-        for name in (f"{_INDEX}-wal", _INDEX):
+        for name in (f"{DATABASE}-wal", DATABASE):
             with contextlib.suppress(FileNotFoundError), open_for_reading(machine / name) as source:
                 part = make_folder(cache / "tmp") / f"{name}.{os.getpid()}.tmp"
                 with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
