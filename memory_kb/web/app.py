@@ -19,8 +19,8 @@ from memory_kb.store.attachments import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web import entries, overview, review, search, sessions
+from memory_kb.web.addresses import ATTACHMENT_TYPES
 from memory_kb.web.auth import Auth
-from memory_kb.web.render import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
