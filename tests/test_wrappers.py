@@ -47,7 +47,11 @@ TERMINAL = "It fails, we never saw that:\n\n$ make test\nalways fails on main\n\
         pytest.param(SKILL, "never touch api.py", id="arguments of a slash command"),
         pytest.param("<command-name>/clear</command-name>", "", id="slash command"),
         pytest.param("[Image #1] [Image: original 20x20, displayed at 10x10]\nMake it so.", "Make it so.", id="images"),
-        pytest.param("<task-notification>\n<result>always</result>\n</task-notification>", "", id="task notification"),
+        pytest.param(
+            "<task-notification>\n<result>always</result>\n</task-notification>\nFull transcript available at: /tmp/a.output",
+            "",
+            id="task notification",
+        ),
         pytest.param('<teammate-message teammate_id="a">Never push.</teammate-message>', "", id="teammate"),
         pytest.param(
             "# AGENTS.md instructions for /a\n\n<INSTRUCTIONS>\nAlways x.\n</INSTRUCTIONS>", "", id="AGENTS.md"

@@ -34,6 +34,7 @@ _SIGNS = ("<", "--- Con", "# AGENTS.md")
 _BLOCK = lazy_regex(
     rf"<(?P<tag>{'|'.join(_TAGS.values())})(?:\s[^<>\n]*)?>.*?(?:</(?P=tag)>|\Z)"
     r"|\A\s*\# AGENTS\.md instructions\b[^\n]*\s*<INSTRUCTIONS>.*?(?:</INSTRUCTIONS>|\Z)"
+    r"|^Full transcript available at: [^\n]*$"
     r"|^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)"
     r"|^--- Context from: [^\n]* ---$.*?(?:^--- End of Context from: [^\n]* ---$|\Z)",
     re.DOTALL | re.MULTILINE,
