@@ -248,8 +248,9 @@ def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
             "You are an agent of ours",
         ),
         ("<teammate-message>Mend the carts.</teammate-message>", None, "Changed cart.py, total.py"),
+        ("Option 14", "Option 14", "Changed cart.py, total.py"),
     ],
-    ids=["pasted", "of a program", "nobody's"],
+    ids=["pasted", "of a program", "nobody's", "an answer"],
 )
 def test_what_nobody_said_a_session_was_for(message: str, goal: str | None, title: str | None) -> None:
     edits = [
@@ -259,6 +260,14 @@ def test_what_nobody_said_a_session_was_for(message: str, goal: str | None, titl
     (trace,) = trace_session("s", [Event(role="user", content=message), *edits])
     draft = make_episode(trace, NOW).draft
     assert (draft.fields.get("goal"), draft.title) == (goal, title or goal)
+
+
+def test_the_goal_of_an_agents_agent_is_what_it_was_asked() -> None:
+    asked = Event(role="agent", content="Review the carts for what may break.\n\nReport only what is sure.")
+    (trace,) = trace_session("s", [asked, Event(type="tool_call", tool="Read", args={"file_path": "a.py"}, ok=True)])
+    assert trace.goal == "Review the carts for what may break."
+    (trace,) = trace_session("s", [Event(role="user", content="Look at it."), asked])
+    assert trace.goal == "Look at it."
 
 
 def test_a_file_that_was_read_and_what_must_not_be_done_are_in_the_episode(folder: Path, open_kb: Open) -> None:

@@ -32,6 +32,7 @@ from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import seconds_between
+from memory_kb.terms import has_cjk
 from memory_kb.text import hash_of, note_name, pluralize, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10
@@ -98,19 +99,22 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     body, fields = write_body(trace, diary), without_empty(facts)
     fields = {"created_at": ended, "last_reinforced": ended[:10], **fields, "detail": "full"}
     fields["built_from"] = _built_from(trace.seq, body, fields)
-    category, title = infer_category(goal), tidy(title_of(goal) or _name_by_work(trace))
+    category, title = infer_category(goal), tidy(_choose_title(goal, trace))
     tags = () if category == "general" else (category,)
     draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
     return Episode(entry_id, _place_of(trace), draft, trace.session, trace.seq, ended)
 
 
-def _name_by_work(trace: Trace) -> str:
-    """Return what a session did, where nobody said what it was for: its last commit, or the files that it changed."""
+def _choose_title(goal: str, trace: Trace) -> str:
+    """Return the title of an episode: its goal, or what was done where that is a word or two, such as "ok, 14"."""
+    named = title_of(goal)
+    if has_cjk(named) or len(named.split()) >= _FEWEST_WORDS:
+        return named
     if trace.commits:
         return shorten(trace.commits[-1].subject, _TITLE)
     changed = ", ".join(dict.fromkeys(file.rpartition("/")[2] for file in trace.changed))
-    return shorten(f"Changed {changed}", _TITLE) if changed else f"Session {trace.session}"
+    return shorten(f"Changed {changed}", _TITLE) if changed else named or f"Session {trace.session}"
 
 
 def title_of(goal: str) -> str:

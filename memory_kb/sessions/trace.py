@@ -237,8 +237,8 @@ class _Tracer:
         self.commits: list[Commit] = []
         self.changed, self.seen, self.made = dict[str, None](), dict[str, None](), dict[str, None]()
         self.constraints, self.links = dict[str, None](), dict[str, None]()
-        #: The first line of what was pasted or written for the agent, for a session in which nobody says what it is about.
-        self.pasted = ""
+        #: The first line of what was pasted, and of what another agent asked: for a session in which nobody says its goal.
+        self.pasted = self.ordered = ""
         self.reverted: list[Reverted] = []
         #: The files changed since the person spoke before last, and their request to revert them.
         self.recent: dict[str, None] = {}
@@ -261,6 +261,8 @@ class _Tracer:
                 self.pending.add(event, begun)
         elif is_human(event):
             self._person(event)
+        elif event.type == "message" and event.role == "agent":
+            self.ordered = self.ordered or _first_sentence(clean_for_model(event.content))
         elif event.type == "tool_result":
             self._note_answer(*(self.pending.pop(event) or self._begin(event)), event)
         elif event.type == "event":
@@ -327,7 +329,7 @@ class _Tracer:
         if not known.goal or (_is_short(known.goal) and not _is_short(said)):
             self.facts = self.facts._replace(goal=shorten(" ".join(find_subject(message).split()), _TASK))
         if not said:
-            self.pasted = self.pasted or ("" if find_credential(message) else _first_sentence(message))
+            self.pasted = self.pasted or _first_sentence(message)
             return
         if known.turns and (known.actions or known.goal == self.facts.goal):
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
@@ -367,7 +369,7 @@ class _Tracer:
         head, rest = _join_equal(self.log[:HEAD]), self.log[HEAD:]
         failures, known = tuple(self.failures.all.values()), self.facts
         return known._replace(
-            goal=(_is_short(known.goal) and self.pasted) or known.goal,
+            goal=(_is_short(known.goal) and self.pasted) or known.goal or self.ordered,
             ended=known.ended or known.began,
             steps=(*head, *_join_equal(rest[-TAIL:])),
             head=len(head),
@@ -392,7 +394,9 @@ def _is_short(goal: str) -> bool:
 
 
 def _first_sentence(message: str) -> str:
-    """Return the first line of a message that is long enough to say something, or ""."""
+    """Return the first line of a message that is long enough to say something, or ""; of one with a credential none."""
+    if find_credential(message):
+        return ""
     lines = (" ".join(line.split()) for line in split_message(message).sent.splitlines())
     return shorten(next((line for line in lines if not _is_short(line)), ""), _TASK)
 
