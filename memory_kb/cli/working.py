@@ -335,5 +335,5 @@ def _list_assumptions(options: Options, found: Milestones) -> int:
         rows.append((one.timestamp, one.milestone, one.recommendation, assumed))
     print_listing(options, fields, rows, "Nothing was assumed yet.")
     for number in found.torn if not options.as_json else ():
-        say(f".assumptions.jsonl:{number}: no checkpoint; the line is passed over")
+        say(f".assumptions.jsonl:{number}: no checkpoint; the line is skipped")
     return 0

@@ -109,7 +109,7 @@ class EntryLines:
     ) -> int:
         """Write at most `most` entries in their order while there is room; return how many did not fit.
 
-        An entry whose ground is gone is passed over; `write` returns the line of another. Of the room so many tokens
+        An entry whose ground is gone is skipped; `write` returns the line of another. Of the room so many tokens
         are kept free.
         """
         room = self._left - keep_free - self._count(f"{head}\n\n" if head else "")

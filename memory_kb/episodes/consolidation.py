@@ -204,7 +204,7 @@ class PatternReport:
 class Consolidation:
     """Plans the rules and pitfalls that the episodes of the last 30 days give.
 
-    `made_ids` are those of all entries that were ever made; one that is gone since was taken away by a person. `weigh`
+    `made_ids` are those of all entries that were ever made; one that is gone since was deleted by a person. `weigh`
     returns how the sessions that a pattern does not come from ended. `made_since` are the ids of the entries that were
     made within these days.
     """

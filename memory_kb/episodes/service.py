@@ -72,7 +72,7 @@ class Episodes:
         """Build the episodes of a session, one for each task that its events name.
 
         Built again from the same events nothing changes. A session that went on renews its episode, unless somebody has
-        edited that or taken it away; `again` builds what was taken away, too. `on_problem` is called with the number of
+        edited that or deleted it; `again` builds what was deleted, too. `on_problem` is called with the number of
         a line that is no event, and why.
         """
         files = SessionFiles(self._vault.machine)

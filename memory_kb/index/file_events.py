@@ -20,7 +20,7 @@ from memory_kb.vault import Vault
 _END_SECONDS = 2.0
 #: Observers that hold a descriptor for every file, or the whole tree in memory.
 _UNFIT = ("KqueueObserver", "PollingObserver")
-#: File systems that other machines write to, which this one is not told of.
+#: File systems that other machines write to, which send no events to this one.
 _REMOTE = ("9p", "afs", "ceph", "cifs", "fuse.", "lustre", "nfs", "smb", "virtiofs", "vboxsf")
 _KINDS: list[type[events.FileSystemEvent]] = [
     events.FileCreatedEvent,

@@ -253,7 +253,7 @@ def write_citation(citation: Citation) -> dict[str, str]:
 
 
 def suggest_references(text: str) -> list[CodeReference]:
-    """Return what code spans and links of a text seem to cite, each once; fences are passed over.
+    """Return what code spans and links of a text seem to cite, each once; fences are skipped.
 
     Example:
         >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md) and `x = 1`, `https://e.org/a.py`.")]

@@ -197,7 +197,7 @@ class EntryVerbs:
             return purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
-        """Carry out a change, and perhaps one that follows from it; raise what stands in its way."""
+        """Run a change, and perhaps one that follows from it; raise the reason if it cannot be made."""
         run = self._writer.run(verb, [change, more], dry_run=dry_run)
         if run.conflicts:
             if run.conflicts[0].code == "changed":

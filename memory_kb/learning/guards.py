@@ -128,7 +128,7 @@ def _breaks(guard: Guard, edit: Edit) -> bool:
 def find_broken_rules(guards: Iterable[tuple[Memory, Guard]], edits: Sequence[Edit]) -> Iterator[tuple[Memory, Edit]]:
     """Yield the rules that some edits break, each with the first such edit.
 
-    Rules come with a clone: when their patterns have taken too long together, the rest is passed over.
+    Rules come with a clone: when their patterns have taken too long together, the rest is skipped.
     """
     until = time.process_time() + _PATIENCE_WITH_ALL
     for rule, guard in guards:

@@ -25,7 +25,7 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     """Return a proposed warning for every rule that failed too often, and the changes that need no proposal.
 
     Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
-    they failed are passed over. A rule that is negative already is flagged. An approval that somebody wrote into
+    they failed are skipped. A rule that is negative already is flagged. An approval that somebody wrote into
     the proposal's file by hand is completed.
     """
     held = list(memories)

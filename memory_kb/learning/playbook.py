@@ -169,7 +169,7 @@ def select_rules(
 ) -> Selection:
     """Choose the rules and pitfalls that fit a task, best first.
 
-    Both lists share one budget. A rule that does not fit into what is left of it is passed over
+    Both lists share one budget. A rule that does not fit into what is left of it is skipped
     and the next is tried. What people prefer (`proxy-tasks/`) is no rule for a worker.
     """
     wanted = [word for word in (*labels, type) if word]

@@ -175,7 +175,7 @@ def plan_import(
 ) -> tuple[list[RuleImported], list[Change]]:
     """Plan to bring rules in to the folder of a place, each under its own id.
 
-    A rule whose id or text is known at the place is passed over, and so is one that was retired or rejected there.
+    A rule whose id or text is known at the place is skipped, and so is one that was retired or rejected there.
     """
     done: list[RuleImported] = []
     changes: list[Change] = []

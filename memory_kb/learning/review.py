@@ -178,7 +178,7 @@ class Review:
         return ScanReport(tuple(one.id for one in plan.results if one.action == "created"), refused, run)
 
     def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
-        """Approve entries: a proposal is put in use, a flag is taken away."""
+        """Approve entries: a proposal is put in use, a flag is removed."""
         with self._writer.lock(dry_run=dry_run):
             changes = self.approval().plan(self._find_all(wanted))
             return self._writer.run("review approve", changes, dry_run=dry_run)

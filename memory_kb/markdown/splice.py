@@ -170,7 +170,7 @@ class Splice(NamedTuple):
 
     @property
     def reverse(self) -> Splice:
-        """The splice that takes this one back."""
+        """The splice that reverts this one."""
         return self._replace(before=self.after, after=self.before)
 
 

@@ -24,7 +24,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 DEFAULT_OWNER = "sentence-transformers"
 _HUB = "https://huggingface.co"
 _NAME = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9._-]+(?:/(?!\.+$)[A-Za-z0-9._-]+)?")
-#: The beginning of a path, by which it is told from a name.
+#: The beginning of a path, which distinguishes it from a name.
 _PATH = re.compile(r"[/\\]|\.{1,2}(?:[/\\]|$)|~(?:[/\\]|$)|.:")
 #: The files of a model on the hub that are fetched: its configuration, its words, and the export in the usual place.
 _NEEDED = (

@@ -172,6 +172,6 @@ class SessionEnd:
         return PartResult(report.path if report.run.changes else "", (report.run,))
 
     def _say_left_out(self, count: int, verb: str) -> list[str]:
-        """Return the remark on what a person has taken away before, if anything."""
+        """Return the remark on what a person has reverted or deleted before, if anything."""
         words = f"{count} left out that {'were' if count > 1 else 'was'} reverted or deleted before"
         return [f"{words}; `memory-kb {verb} {self.session} --again`"] if count else []

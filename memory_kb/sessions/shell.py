@@ -7,7 +7,7 @@ import shlex
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-#: An operator; quoted text and command substitutions are passed over first.
+#: An operator; quoted text and command substitutions are skipped first.
 _OPERATOR = re.compile(
     r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|`[^`]*(?:`|\Z)|\\.|\$\((?:[^()]|\((?:[^()]|\([^()]*\))*+\))*+(?:\)|\Z)"""
     r"""|[<>]&|&>|(?P<operator>&&|\|\||\|&|[;\n|&])""",

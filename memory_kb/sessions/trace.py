@@ -88,7 +88,7 @@ class Traces:
         self._last: tuple[Trace, ...] = ()
 
     def of(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
-        """Return the facts of a session, one trace for each task; `on_problem` is told of lines that are no events."""
+        """Return the facts of a session, one trace for each task; `on_problem` is called with lines that are no events."""
         key = session, self._files.path(session).stat().st_size
         if on_problem or key != self._key:
             events = self._files.read(session, on_problem)

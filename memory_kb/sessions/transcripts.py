@@ -15,7 +15,7 @@ from memory_kb.injected_text import is_own_call
 from memory_kb.learning.user_text import split_message
 from memory_kb.store.session_events import Event, NoEvent, load_object, printable_line, text_of
 
-#: A line of a transcript may hold an image; longer ones are passed over.
+#: A line of a transcript may hold an image; longer ones are skipped.
 MAX_RECORD = 32_000_000
 TRANSCRIPT_FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
 

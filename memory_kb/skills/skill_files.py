@@ -58,7 +58,7 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[SkillDraft, ...], tuple
     def make(values: Mapping[str, Any], item: YamlItem) -> SkillDraft | None:
         return _read_item(values, path, item.line)
 
-    return read_items(items, path, "a skill without a name; passed over, give it a `name`", make, _SCALE)
+    return read_items(items, path, "a skill without a name; skipped, give it a `name`", make, _SCALE)
 
 
 def _read_item(item: Mapping[str, Any], path: str, line: int) -> SkillDraft | None:

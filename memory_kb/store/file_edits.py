@@ -85,7 +85,7 @@ class FileEdit(NamedTuple):
 
     @property
     def reverse(self) -> FileEdit:
-        """The edit that takes this one back."""
+        """The edit that reverts this one."""
         return self._replace(before=self.after, after=self.before)
 
     def revertible(self, file: Path) -> FileEdit:

@@ -267,12 +267,12 @@ class Journal:
                     blob.unlink(missing_ok=True)
 
     def undoings(self) -> Iterator[Run]:
-        """Yield the runs that took others back, without their decisions, oldest first."""
+        """Yield the runs that undid others, without their decisions, oldest first."""
         begun = (_read_head(line) for _, line in self._sound_lines(b'"undoes": "') if "files" in line)
         return (head for head in begun if head)
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs, oldest first; lines that nobody can read are passed over."""
+        """Yield the runs, oldest first; lines that cannot be read are skipped."""
         try:
             stream = open_for_reading(self.file)
         except FileNotFoundError:
@@ -292,7 +292,7 @@ class Journal:
             yield from self._read_run(lines, start)
 
     def _read_run(self, lines: Sequence[tuple[bytes, Mapping[str, Any]]], start: int) -> Iterator[Run]:
-        """Yield the run of some lines, unless nobody can read its first."""
+        """Yield the run of some lines, unless the first cannot be read."""
         first = lines[0][1] if lines else {}
         head = _read_head(first)
         if head is None:
@@ -349,7 +349,7 @@ def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read_head(line: Mapping[str, Any]) -> Run | None:
-    """Return what the first line of a run says, None where nobody can read it."""
+    """Return what the first line of a run says, None where it cannot be read."""
     try:
         files = tuple(map(_file_record, line["files"]))
         run = Run(line["run"], line["time"], line["verb"], files, line["undoes"], line.get("occasion"))

@@ -1,4 +1,4 @@
-"""Read and write files of JSON objects, one a line; a line that a killed writer left torn is passed over."""
+"""Read and write files of JSON objects, one a line; a line that a killed writer left torn is skipped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def json_needle(text: str) -> bytes:
 
 
 def read_objects(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
+    """Yield the objects of a file in order, from a byte on; what cannot be read is skipped.
 
     With `marks`, lines without any of them are not parsed.
     """

@@ -262,7 +262,7 @@ class MaintenanceLog:
         self._file = folder / "maintenance.jsonl"
 
     def last(self) -> dict[str, datetime]:
-        """Return when each step was done last; a line that nobody can read counts for nothing."""
+        """Return when each step was done last; a line that cannot be read counts for nothing."""
         found: dict[str, datetime] = {}
         for line in read_objects(self._file):
             try:

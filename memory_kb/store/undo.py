@@ -32,8 +32,8 @@ _DONE = {
 def choose_run(runs: Sequence[Run], wanted: str | None) -> Run | None:
     """Return the run to undo.
 
-    That is the one named, by a unique beginning of its id, or the last one that neither took
-    another back nor was undone itself; None if there is none.
+    That is the one named, by a unique beginning of its id, or the last one that neither undid
+    another nor was undone itself; None if there is none.
     """
     if wanted is None:
         undone = undone_by(runs)
@@ -55,7 +55,7 @@ def occasion_of(runs: Iterable[Run], session: str) -> str:
 
 
 def undone_by(runs: Iterable[Run]) -> Mapping[str, str]:
-    """Return which runs are undone, and by which, given at least those that took others back, oldest first."""
+    """Return which runs are undone, and by which, given at least those that undid others, oldest first."""
     undone: dict[str, str] = {}
     undoing: dict[str, str] = {}
     for run in runs:
