@@ -308,7 +308,15 @@ class Hooks:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
         for rule, edit in find_broken_rules(self._get_index().read(read_guards), edits):
-            if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
+            is_refused = log.refuse(
+                rule.id,
+                edit.path,
+                session=call.session,
+                call=call.asked.call_id,
+                agent=agent.name,
+                now=self._vault.clock(),
+            )
+            if is_refused:
                 reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
         return "\n".join((*reasons, _REFUSED)) if reasons else ""
 

@@ -118,6 +118,7 @@ class ContextBuilder:
 
     def __init__(
         self,
+        *,
         material: "Material",
         labels: Sequence[str],
         today: date,

@@ -87,7 +87,15 @@ class Contexts:
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )
         settings, agent_hits = self._vault.settings.context, self._search_agent_memory(wanted.task)
-        context = ContextBuilder(material, wanted.labels, today, settings, claims, agent_hits, counter.count).build()
+        context = ContextBuilder(
+            material=material,
+            labels=wanted.labels,
+            today=today,
+            settings=settings,
+            claims=claims,
+            agent_hits=agent_hits,
+            count=counter.count,
+        ).build()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
             degraded=(*notices, counter.notice) if counter.notice else notices,

@@ -187,7 +187,7 @@ class GuardLog:
     def __init__(self, folder: Path) -> None:
         self._file = folder / "guards.jsonl"
 
-    def refuse(self, rule: str, path: str, session: str, call: str | None, agent: str, now: datetime) -> bool:
+    def refuse(self, rule: str, path: str, *, session: str, call: str | None, agent: str, now: datetime) -> bool:
         """Record an edit that breaks a rule; return whether it is refused, which only the first of a session is.
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
