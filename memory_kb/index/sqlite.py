@@ -23,7 +23,6 @@ from memory_kb.index.database import (
 from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
-from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, StoredEntry
 from memory_kb.regular_files import SIDE_FILES
 from memory_kb.text import fits_tag, load_json
@@ -31,6 +30,7 @@ from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.entry_texts import EntryTally, EntryText
+    from memory_kb.index.sqlite_writer import SqliteWriter
     from memory_kb.index.tokenizer import TermTable
     from memory_kb.index.vectors import VectorStore
     from memory_kb.memory import Memory
@@ -215,8 +215,10 @@ class SqliteIndex(Index):
     def cut_files(self) -> list[Problem]:
         return self._problems(IS_CUT)
 
-    def write(self, *, rebuild: bool = False) -> SqliteWriter:
+    def write(self, *, rebuild: bool = False) -> "SqliteWriter":
         """Begin a transaction; leaving its context by an exception leaves the index as it was."""
+        from memory_kb.index.sqlite_writer import SqliteWriter
+
         return SqliteWriter(self._connection, self._schema, rebuild=rebuild)
 
     def match(

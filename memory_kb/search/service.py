@@ -1,4 +1,4 @@
-"""The verbs search and why-not."""
+"""The verbs search, show and why-not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `m
 
 
 class Searching:
-    """The verbs search and why-not."""
+    """The verbs search, show and why-not."""
 
     def __init__(self, vault: Vault, index: VaultIndex, get_models: Callable[[], Models]) -> None:
         self._vault = vault
