@@ -108,3 +108,17 @@ def test_links_in_the_documentation_lead_somewhere() -> None:
     for page in (*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_architecture_names_modules_that_exist_and_lists_two_rooms_whole() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms: dict[str, set[str]] = {}
+    for file in (REPOSITORY / "memory_kb").rglob("*.py"):
+        rooms.setdefault(file.parent.name, set()).add(file.stem)
+    named = set(re.findall(r"(?<![\w/])([a-z_]+)/([a-z_]+)(?!\w|/|\.\w|\.md)", page))
+    assert {(room, name) for room, name in named if room in rooms and name not in rooms[room]} == set()
+    for room in ("learning", "index"):
+        table = page.partition(f"The room `{room}`, file by file:")[2].partition("|---|---|")[2].partition("\n\n")[0]
+        listed = {name for row in table.splitlines() for name in re.findall(r"`([a-z_]+)\*?`", row[: row.find("|", 1)])}
+        left_out = {name for name in rooms[room] - listed if not name.startswith(("__", "postgres"))}
+        assert (listed - rooms[room], left_out) == (set(), set())
