@@ -209,7 +209,7 @@ class EditorActions:
             return self._plan_heading(path, named.line, new, drafts)
         note = self._examination.draft_note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
-        way = way_of(entry, note.text[entry.body.start : entry.body.end], named.way)
+        way = way_of(entry, note.text, named.way)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in _FIXED_NAMES:

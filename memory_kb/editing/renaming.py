@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from memory_kb.errors import UsageError
-from memory_kb.markdown.document import find_opening, first_heading
+from memory_kb.markdown.document import find_opening, first_heading, opens_with_section
 from memory_kb.markdown.headings import (
     Heading,
     find_anchor,
@@ -93,11 +93,15 @@ def check_path(path: str, vault: Vault) -> None:
         raise UsageError(f"{path} would be no note of this vault", "choose another folder")
 
 
-def way_of(entry: Entry, body: str, name: str) -> str:
-    """Return which of an entry's names to change: for its `title`, the field or heading that it comes from."""
+def way_of(entry: Entry, text: str, name: str) -> str:
+    """Return which of an entry's names in a note to change: for its `title`, the field or heading that it comes from."""
     if name != "title":
         return name
-    return "title" if entry.title else "heading" if first_heading(body) else "file"
+    if entry.title:
+        return "title"
+    body = text[entry.body.start : entry.body.end]
+    is_file_named = not entry.has_own_id and entry.span == Span(0, len(text)) and opens_with_section(body)
+    return "heading" if first_heading(body) and not is_file_named else "file"
 
 
 def plan_renaming(renaming: Renaming, notes: Iterable[NoteText]) -> tuple[Change, ...]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.blocks import heading_text
 from memory_kb.markdown.fields import Fields, read_fields
+from memory_kb.markdown.headings import find_headings
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED, Document, Entry, Problem, Span
 from memory_kb.text import as_read, parse_date
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
@@ -36,6 +37,10 @@ _KEPT = lazy_regex(
 )
 _BLANK_LINE = lazy_regex(r"\n[ \t\r]*\n")
 _FENCE = lazy_regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+#: The title in frontmatter of Hugo and Zola, which no command changes.
+_TOML_TITLE = lazy_regex(
+    r"\+\+\+[ \t]*\r?\n(?:(?!\+\+\+)[^\n]*\n)*?title[ \t]*=[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)')[ \t]*\r?\n"
+)
 _HEADING = lazy_regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
 _COMMENTS_AND_PICTURES = lazy_regex(
     r"(?:\s+|<!--.*?-->|</?[A-Za-z][^<>]*>|\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?)*", re.DOTALL
@@ -344,6 +349,19 @@ def first_heading(body: str) -> str | None:
     return heading_text(found[1] or found[2]) or None if found else None
 
 
+def opens_with_section(body: str) -> bool:
+    """Return whether the heading that opens a body is below the first level and has others beside it, so is no title.
+
+    Example:
+        >>> opens_with_section("### Meta\\nToday.\\n### Steps\\n"), opens_with_section("## Tea\\n### Steps\\n")
+        (True, False)
+    """
+    if not body.startswith("##", find_opening(body)):
+        return False
+    levels = [one.level for one in find_headings(body)]
+    return len(levels) > 1 and min(levels[1:]) <= levels[0]
+
+
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
     """Return what to call an entry.
 
@@ -352,10 +370,12 @@ def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
     """
     if entry.title:
         return entry.title
-    heading = first_heading(body)
-    if heading:
+    if body.startswith("+++") and (found := _TOML_TITLE.match(body)):
+        return (found[1] or found[2]).strip()
+    heading, is_file_named = first_heading(body), is_only and not entry.has_own_id
+    if heading and not (is_file_named and opens_with_section(body)):
         return heading
-    if is_only and not entry.has_own_id:
+    if is_file_named:
         return path.rpartition("/")[2].rpartition(".")[0]
     line = next((line.strip() for line in body.splitlines() if any(sign.isalnum() for sign in line)), "")
     return " ".join(line.split())[:120] or entry.id
