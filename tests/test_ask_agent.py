@@ -166,6 +166,14 @@ def test_an_agent_is_asked_once_after_three_prompts_and_an_edit(
     assert session.stop() == ""
 
 
+def test_the_notice_of_a_background_task_is_no_prompt(claude: Session) -> None:
+    claude.work(prompts=2)
+    claude.send("prompt", "prompt", prompt="<task-notification>\n<task-id>a1</task-id>\n</task-notification>")
+    assert claude.stop() == ""
+    claude.work(prompts=1, edit=False)
+    assert claude.stop() != ""
+
+
 def test_nobody_is_asked_who_changed_nothing(claude: Session) -> None:
     claude.work(prompts=5, edit=False)
     assert claude.stop() == ""

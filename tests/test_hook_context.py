@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Files, Run
@@ -90,7 +91,7 @@ NOTES = {
 def ask(open_kb: Callable[..., KnowledgeBase]) -> Ask:
     """A function that calls a hook and returns the context it gives."""
 
-    def call(folder: Path, event: str, session: str = "s", **values: str) -> str:
+    def call(folder: Path, event: str, session: str = "s", **values: Any) -> str:
         agent = find_agent("claude-code")
         payload = {"session_id": session, "cwd": str(folder)} | values
         kb = open_kb(folder)
@@ -143,6 +144,24 @@ def test_a_resumed_session_gets_only_what_is_new(vault: Vault, ask: Ask) -> None
     told = ask(folder, "session-start", source="resume")
     assert "Logs are JSON." in told
     assert "UTC" not in told
+
+
+def test_a_subagent_is_shown_what_names_a_file_apart_from_its_session(vault: Vault, ask: Ask) -> None:
+    fact = note("enc-1", "fact", "Encoding is a hot path: no logging.", applies_to="[src/a.py]")
+    folder = vault(
+        {"memory/config.yaml": NOTES["memory/config.yaml"], "memory/learnings/a.md": fact, "src/a.py": "x = 1\n"}
+    )
+    tool = {
+        "tool_name": "Read",
+        "tool_input": {"file_path": str(folder / "src/a.py")},
+        "tool_response": {"type": "text"},
+    }
+
+    given = [
+        "hot path" in ask(folder, "tool", **tool, **who, tool_use_id=f"toolu_{number}")
+        for number, who in enumerate(({"agent_id": "a1"}, {"agent_id": "a1"}, {}, {}, {"agent_id": "b2"}))
+    ]
+    assert given == [True, False, True, False, True]
 
 
 def test_a_session_that_goes_on_gets_nothing_that_comes_of_itself(vault: Vault, ask: Ask) -> None:

@@ -289,7 +289,8 @@ class Hooks:
         naming = self._get_index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
-        given = build_file_context(naming, self._shown_in(call.session), self._vault.today(), self._claims())
+        shown = self._shown_in(call.session, call.subagent)
+        given = build_file_context(naming, shown, self._vault.today(), self._claims())
         return self._give("context", given, call, agent, file)
 
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
@@ -322,7 +323,16 @@ class Hooks:
 
     def _give(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> str:
         """Log which entries an agent is given, and return the text."""
-        log_shown(self._vault, verb, given.ids, query=query, session=call.session, agent=agent.name, injected=True)
+        log_shown(
+            self._vault,
+            verb,
+            given.ids,
+            query=query,
+            session=call.session,
+            agent=agent.name,
+            injected=True,
+            subagent=call.subagent,
+        )
         return given.text
 
     def _match_task(self, index: SqliteIndex, task: str) -> PromptMatches:
@@ -352,8 +362,8 @@ class Hooks:
         named = self._vault.environ.get("CLAUDE_CODE_SESSION_ID")
         return self._shown_in(named or (going_on[0] if len(going_on) == 1 else None))
 
-    def _shown_in(self, session: str | None) -> frozenset[str]:
-        return RetrievalLog(self._vault.machine / "log").shown_in(session) if session else frozenset()
+    def _shown_in(self, session: str | None, subagent: str | None = None) -> frozenset[str]:
+        return RetrievalLog(self._vault.machine / "log").shown_in(session, subagent) if session else frozenset()
 
     def _current_task(self, call: HookCall) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch; "" where neither does."""

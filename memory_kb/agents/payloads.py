@@ -34,7 +34,8 @@ _COPILOT_EXIT = lazy_regex(r"\n<[^<>\n]* with exit code (-?\d+)>\s*\Z")
 class HookCall(NamedTuple):
     """What a hook receives: the session as an id of ours, the folders it works in, the prompt, events for the log.
 
-    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called. The agent can be
+    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called, `subagent` the one
+    that does what the events say, if it is not the session's own agent. The agent can be
     asked something at the first stop of a main agent that came to its end by itself.
     """
 
@@ -46,6 +47,7 @@ class HookCall(NamedTuple):
     transcript: str = ""
     asked: Event | None = None
     can_be_asked: bool = True
+    subagent: str | None = None
 
 
 class HookAnswer(NamedTuple):
@@ -91,6 +93,7 @@ def read_hook_call(agent: Agent, event: str, data: bytes) -> HookCall:
         transcript=_transcript(values),
         asked=_tool_call(agent, values) if is_call else None,
         can_be_asked=not _is_followed(values),
+        subagent=text_of(values.get("agent_id")) or None,
     )
 
 

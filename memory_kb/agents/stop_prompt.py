@@ -52,7 +52,7 @@ def should_ask(events: Iterable[Event]) -> bool:
         elif event.type == "event" and (event.args or {}).get("source") == COMPACTION:
             was_compacted, has_stored = True, has_stored and not was_asked
         elif event.type == "message" and event.role == "user" and event.injected != "whole":
-            prompts += 1
+            prompts += _is_typed(event.content or "")
         elif event.type == "tool_call":
             has_changed = has_changed or _changes(event)
             has_stored = has_stored or _stores(event)
@@ -76,6 +76,15 @@ def _is_of_codex_exec(transcript: str) -> bool:
         return False
     meta = first.get("payload") if isinstance(first, dict) else None
     return isinstance(meta, dict) and meta.get("source") == "exec"
+
+
+def _is_typed(prompt: str) -> bool:
+    """Return whether a person sent any of a prompt, which may be an agent's notice of a background task."""
+    if not prompt.startswith("<"):
+        return True
+    from memory_kb.learning.user_text import split_message
+
+    return bool(split_message(prompt).sent)
 
 
 def _changes(event: Event) -> bool:

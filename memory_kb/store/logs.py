@@ -20,7 +20,7 @@ _MAX_QUERY = 500
 _EDGE = 1_000
 #: The end of the log of retrievals that is looked through for what a session was shown, in bytes.
 _MAX_LOOK = 8_000_000
-_RETRIEVAL_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
+_RETRIEVAL_TEXTS = ("ts", "session", "agent", "task", "verb", "query", "subagent")
 #: The verb with which a session begins anew: what was shown before is gone.
 START = "start"
 
@@ -32,6 +32,7 @@ class Retrieval(NamedTuple):
         verb: `search`, `context`, or another that showed them.
         task: what they were shown for; hooks name none, as nobody knows yet what it will be called.
         injected: whether they were put before an agent unasked.
+        subagent: the subagent of the session that was shown them; its context is not that of the session.
     """
 
     ts: str
@@ -42,6 +43,7 @@ class Retrieval(NamedTuple):
     agent: str | None = None
     task: str | None = None
     injected: bool = False
+    subagent: str | None = None
 
     @property
     def is_hooked(self) -> bool:
@@ -92,8 +94,10 @@ class RetrievalLog:
                 ids = tuple(map(str, line["ids"]))
                 yield Retrieval(**{"ts": "", **texts}, ids=ids, injected=line.get("injected") is True)
 
-    def shown_in(self, session: str) -> frozenset[str]:
+    def shown_in(self, session: str, subagent: str | None = None) -> frozenset[str]:
         """Return the entries that were put before an agent in a session since its context was last empty.
+
+        Those of a subagent are its own.
 
         Only the end of the log is looked through.
         """
@@ -102,7 +106,8 @@ class RetrievalLog:
             for line in read_objects(
                 self.file, json_needle(session), start=max(0, self.file.stat().st_size - _MAX_LOOK)
             ):
-                if line.get("session") == session and line.get("injected") is True:
+                is_here = line.get("session") == session and line.get("subagent") == subagent
+                if is_here and line.get("injected") is True:
                     if line.get("verb") == START:
                         shown.clear()
                     shown.update(map(str, line.get("ids") or ()))
@@ -154,6 +159,7 @@ def log_shown(
     agent: str | None = None,
     task: str | None = None,
     injected: bool = False,
+    subagent: str | None = None,
 ) -> None:
     """Log which entries were shown, so that the end of the session can credit those that were used.
 
@@ -161,7 +167,8 @@ def log_shown(
     """
     shown = tuple(dict.fromkeys(ids))
     if shown or verb == START:
-        one = Retrieval(format_time(vault.clock()), verb, shown, query, session or vault.session, agent, task, injected)
+        session, now = session or vault.session, format_time(vault.clock())
+        one = Retrieval(now, verb, shown, query, session, agent, task, injected, subagent)
         RetrievalLog(vault.machine / "log").append(one)
 
 
