@@ -1,7 +1,6 @@
 """Compare the files on disk with the index, and update the index."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import contextlib
 import math
 import os
 import time
@@ -189,68 +188,55 @@ class SyncRun:
             VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
         """
         started, self._start_ns = time.perf_counter(), time.time_ns()
+        is_first = not rebuild and (self._index.generation == 0 or self._index.is_partial)
+        found: Iterable[Difference]
         if rebuild:
-            files = list(walk(self._vault, self._problems))
-            self._total = len(files)
-            self._write((Difference(file, None) for file in files), rebuild=True)
-        elif self._index.generation == 0 or self._index.is_partial:
-            self._write_first(list(compare_files(self._vault, self._index, self._problems)))
+            found = [Difference(file, None) for file in walk(self._vault, self._problems)]
+        elif is_first:
+            found = list(compare_files(self._vault, self._index, self._problems))
         else:
-            self._write(compare_files(self._vault, self._index, self._problems, self._regions), rebuild=False)
+            found = compare_files(self._vault, self._index, self._problems, self._regions)
+        self._total = len(found) if isinstance(found, list) else 0
+        self._write(found, rebuild=rebuild, is_first=is_first)
         counts = (self._added, self._changed, self._removed)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = tuple(sorted({*self._problems, *self._index.problems()}))
         return SyncReport(*counts, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
-    def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
+    def _write(self, found: Iterable[Difference], *, rebuild: bool, is_first: bool) -> None:
+        """Write differences in one transaction; a first index is committed soon, then after twice as long each time."""
         folder, before = identify_vault(self._vault), self._index.window()
+        # What was read before an interruption may have been saved again behind the same time.
+        start_ns = before.start_ns or self._start_ns if is_first else self._start_ns
+        seconds, has_found = _BATCH_SECONDS, False
+        end = time.monotonic() + seconds if is_first else math.inf
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
-        with self._writing(folder, rebuild=rebuild) as writer:
-            number = self._apply_until(writer, enumerate(found), math.inf)
-            window = SyncWindow(self._start_ns, time.time_ns())
+        with self._index.write(rebuild=rebuild) as writer:
+            for number, difference in enumerate(found):
+                if time.monotonic() >= end:
+                    self._check_folder(folder)
+                    writer.commit_part(SyncWindow(start_ns, time.time_ns()))
+                    seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
+                    end = time.monotonic() + seconds
+                self._apply(writer, difference)
+                has_found = True
+                if self._progress and number % 64 == 0:
+                    self._progress(number, self._total)
+            window = SyncWindow(start_ns, time.time_ns())
             # Where nothing differed and nothing was in doubt, the window of the last sync still holds.
-            if rebuild or (number >= 0 and self._regions is None):
+            if rebuild or is_first or (has_found and self._regions is None):
                 writer.finish(window)
             elif self._has_fresh:
                 # Files elsewhere may still be in doubt from the last time that everything was compared.
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
-
-    def _write_first(self, found: list[Difference]) -> None:
-        """Write the files that a first index lacks, and commit soon, then after twice as long each time."""
-        folder = identify_vault(self._vault)
-        # What was read before an interruption may have been saved again behind the same time.
-        start_ns = self._index.window().start_ns or self._start_ns
-        self._total, left, seconds = len(found), iter(enumerate(found)), _BATCH_SECONDS
-        with self._writing(folder) as writer:
-            while self._apply_until(writer, left, time.monotonic() + seconds) + 1 < self._total:
-                self._check_folder(folder)
-                writer.commit_part(SyncWindow(start_ns, time.time_ns()))
-                seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
-            writer.finish(SyncWindow(start_ns, time.time_ns()))
-
-    @contextlib.contextmanager
-    def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
-        """Write in one transaction; it is rolled back if another folder has replaced the vault's at its end."""
-        with self._index.write(rebuild=rebuild) as writer:
-            yield writer
             self._check_folder(folder)
 
     def _check_folder(self, folder: tuple[int, int]) -> None:
+        """Raise an error, which rolls back what is not committed yet, if another folder has replaced the vault's."""
         if identify_vault(self._vault) != folder:
             sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
             raise VaultNotFound(sentence, "run the command again")
-
-    def _apply_until(self, writer: "SqliteWriter", found: Iterator[tuple[int, Difference]], end: float) -> int:
-        """Write numbered differences until the time `end`; return the number of the last one, -1 if there was none."""
-        number = -1
-        for number, difference in found:
-            self._apply(writer, difference)
-            if self._progress and number % 64 == 0:
-                self._progress(number, self._total)
-            if time.monotonic() >= end:
-                break
-        return number
 
     def _apply(self, writer: "SqliteWriter", difference: Difference) -> None:
         from memory_kb.index.note_chunks import say_unreadable
