@@ -18,7 +18,7 @@ from memory_kb.index.sync import (
     real_differences,
 )
 from memory_kb.model import Problem
-from memory_kb.store.walk import walk
+from memory_kb.store.walk import REGIONS, walk
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
 
 def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
-    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
+    known = {one.path: one for region in REGIONS for one in index.known_files(region)}
     for file in walk(vault, []):
         if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
             yield file.path

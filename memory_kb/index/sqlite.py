@@ -25,6 +25,7 @@ from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, StoredEntry
 from memory_kb.regular_files import SIDE_FILES
+from memory_kb.store.walk import OWN_NOTES
 from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 
@@ -189,14 +190,13 @@ class SqliteIndex(Index):
         """
         return scrub(self._connection, "chunks_fts")
 
-    def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
-        """Yield the files of the global home, or those of the vault, by path."""
-        inside = "path >= '~global/' AND path < '~global0'"
-        return self._known(inside if is_global else f"NOT ({inside})")
-
-    def _known(self, condition: str, values: Mapping[str, object] | None = None) -> Iterator[KnownFile]:
+    def known_files(self, region: str) -> Iterator[KnownFile]:
+        """Yield the files of a region, as `walk_region` has it, by path."""
+        is_global = "path >= '~global/' AND path < '~global0'"
+        whole = {OWN_NOTES: f"NOT ({is_global})", GLOBAL_PREFIX: is_global, "": "instr(path, '/') = 0"}
+        condition = whole.get(region, "path = :path")
         rows = f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {condition} ORDER BY path"
-        return map(KnownFile._make, self._connection.execute(rows, values or {}))
+        return map(KnownFile._make, self._connection.execute(rows, {"path": region}))
 
     def file_hashes(self) -> dict[str, str]:
         """Return the hash of every file, by path."""
@@ -205,12 +205,6 @@ class SqliteIndex(Index):
     def file_times(self) -> dict[str, int]:
         """Return when every file was written last, in nanoseconds, by path."""
         return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
-
-    def known_in(self, region: str) -> Iterator[KnownFile]:
-        """Yield the files of a region, as `walk_region` has it, by path."""
-        if region == GLOBAL_PREFIX:
-            return self.known_files(is_global=True)
-        return self._known("path = :path" if region else "instr(path, '/') = 0", {"path": region})
 
     def cut_files(self) -> list[Problem]:
         return self._problems(IS_CUT)

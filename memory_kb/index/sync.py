@@ -11,9 +11,9 @@ from memory_kb.errors import VaultNotFound
 from memory_kb.index.port import KnownFile, Progress, SyncWindow
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, SyncReport
-from memory_kb.store.walk import walk, walk_region, walk_root
+from memory_kb.store.walk import REGIONS, walk, walk_region
 from memory_kb.text import hash_of
-from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, place_of_path
+from memory_kb.vault import Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
     from memory_kb.index.note_chunks import RawNote, ReadNote
@@ -95,17 +95,8 @@ def compare_files(
     """
     identify_vault(vault)
     window = index.window()
-    if regions is not None:
-        for region in regions:
-            files = walk_region(vault, region, problems)
-            yield from find_differences(files, index.known_in(region), window)
-        return
-    is_home_apart = len(vault.roots) > 1
-    for root in vault.roots:
-        known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from find_differences(walk_root(vault, root, problems), known, window)
-    if not is_home_apart:
-        yield from find_differences((), index.known_files(is_global=True), window)
+    for region in REGIONS if regions is None else regions:
+        yield from find_differences(walk_region(vault, region, problems), index.known_files(region), window)
 
 
 def identify_vault(vault: Vault) -> tuple[int, int]:

@@ -25,6 +25,11 @@ _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
 UNLISTED = "cannot be listed"
 
 
+#: The regions of all notes: those of the vault itself, and of the home.
+OWN_NOTES = "/"
+REGIONS = (OWN_NOTES, GLOBAL_PREFIX)
+
+
 def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
     """Return whether a walk takes a file with this path in output, if it is there.
 
@@ -40,38 +45,30 @@ def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
 
 
 def walk(vault: Vault, problems: list[Problem]) -> Iterator[FileStat]:
-    """Yield the files of all roots, one root after the other."""
-    for root in vault.roots:
-        yield from walk_root(vault, root, problems)
-
-
-def walk_root(vault: Vault, root: Root, problems: list[Problem]) -> Iterator[FileStat]:
-    """Return the files of a root in code point order of their paths.
-
-    That is the order of SQLite's binary collation, so that disk and index can be merged without
-    holding either in memory. Links, special files and folders that cannot be listed are added
-    to `problems`; links are never followed, since what they lead to inside the vault is found
-    at its own path.
-    """
-    top = _top_files(vault, root, problems)
-    inside = _Walker(root, vault, problems).files()
-    return _merge(top, inside) if top else inside
+    """Yield the files of the vault itself, then those of the home."""
+    for region in REGIONS:
+        yield from walk_region(vault, region, problems)
 
 
 def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[FileStat]:
-    """Return those files of a region that a walk of everything finds.
+    """Return those files of a region that a walk of everything finds, in code point order of their paths.
 
-    A region is the path of a note, `~global/` for the home with all below it and the note beside it, or "" for the
-    notes beside `memory/`.
+    A region is the path of a note, `OWN_NOTES` for all notes of the vault itself, "" for those of them that are beside
+    `memory/`, or `~global/` for the home with all below it and the note beside it.
+
+    The order is that of SQLite's binary collation, so that disk and index can be merged without holding either in
+    memory. Links, special files and folders that cannot be listed are added to `problems`; links are never followed,
+    since what they lead to inside the vault is found at its own path.
     """
     is_global = region.startswith(GLOBAL_PREFIX)
     root = next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
     if root is None:
         return iter(())
+    if region in REGIONS:
+        top, inside = _top_files(vault, root, problems), _Walker(root, vault, problems).files()
+        return _merge(top, inside) if top else inside
     if vault.memory and "/" not in region:
         return iter([file for file in _top_files(vault, root, problems) if region in ("", file.path)])
-    if region == GLOBAL_PREFIX:
-        return walk_root(vault, root, problems)
     return filter(None, [_Walker(root, vault, problems).file_at(region, str(vault.resolve(region)))])
 
 
