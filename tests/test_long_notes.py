@@ -31,7 +31,7 @@ WORDS = [
     "event",
 ]
 PITFALL = entry("Working inside the Adyen webhook timed out under load; queue it.", id="pit", kind="pitfall")
-FACT = entry("Adyen's webhook wants an answer within ten seconds.", id="answer", kind="fact")
+FACT = entry("Adyen's webhook wants an answer within ten seconds, whatever the load.", id="answer", kind="fact")
 TASK = "Adyen webhook times out under load, fix it"
 
 
