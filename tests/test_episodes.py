@@ -26,7 +26,7 @@ from episodic import (
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
 from memory_kb.episodes.diary_text import cut_sections, items_of, write_body
-from memory_kb.episodes.episode import make_episode
+from memory_kb.episodes.episode import make_episode, title_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.injected_text import mark_as_own
 from memory_kb.sessions.tool_calls import read_fault
@@ -260,6 +260,14 @@ def test_what_nobody_said_a_session_was_for(message: str, goal: str | None, titl
     (trace,) = trace_session("s", [Event(role="user", content=message), *edits])
     draft = make_episode(trace, NOW).draft
     assert (draft.fields.get("goal"), draft.title) == (goal, title or goal)
+
+
+def test_a_title_is_the_first_sentence_that_says_something() -> None:
+    titles = [
+        title_of(goal)
+        for goal in ("Hi there. Mend the carts, please.", "你好。请帮我分析这个下载库。写到 @README.md 中。")
+    ]
+    assert titles == ["Mend the carts, please", "请帮我分析这个下载库。"]
 
 
 def test_the_goal_of_an_agents_agent_is_what_it_was_asked() -> None:

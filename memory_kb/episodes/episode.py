@@ -35,7 +35,9 @@ from memory_kb.store.session_events import seconds_between
 from memory_kb.terms import has_cjk
 from memory_kb.text import hash_of, note_name, pluralize, shorten, slugify
 
-_TITLE, _FEWEST_WORDS, _LONGEST_GOAL, _GOAL_FILES = 80, 3, 200, 10
+_TITLE, _LONGEST_GOAL, _GOAL_FILES = 80, 200, 10
+#: The fewest words of a title; of CJK, characters.
+_FEWEST_WORDS, _FEWEST_SIGNS = 3, 6
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
 MACHINE_FIELDS = (
     "outcome",
@@ -109,7 +111,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
 def _choose_title(goal: str, trace: Trace) -> str:
     """Return the title of an episode: its goal, or what was done where that is a word or two, such as "ok, 14"."""
     named = title_of(goal)
-    if has_cjk(named) or len(named.split()) >= _FEWEST_WORDS:
+    if _says_enough(named):
         return named
     if trace.commits:
         return shorten(trace.commits[-1].subject, _TITLE)
@@ -119,8 +121,11 @@ def _choose_title(goal: str, trace: Trace) -> str:
 
 def title_of(goal: str) -> str:
     """Return the first sentence of a goal that has three words or more, which no greeting has."""
-    first = next((sentence for sentence in sentences(goal) if len(sentence.split()) >= _FEWEST_WORDS), goal)
-    return shorten(first, _TITLE).rstrip(".:")
+    return shorten(next(filter(_says_enough, sentences(goal)), goal), _TITLE).rstrip(".:")
+
+
+def _says_enough(sentence: str) -> bool:
+    return len(sentence) >= _FEWEST_SIGNS if has_cjk(sentence) else len(sentence.split()) >= _FEWEST_WORDS
 
 
 def _place_of(trace: Trace) -> Location:
