@@ -165,6 +165,7 @@ _SPECSTORY_TURN = re.compile(r"_\*\*(?P<name>User|Agent|Assistant)(?P<when>[^*\n
 _BLOCK = re.compile(
     r"<think>(?P<thought>.*?)</think>|<tool-use\b[^>]*?data-tool-name=\"(?P<tool>[^\"]*)\"[^>]*>(?P<body>.*?)</tool-use>"
     r"|^Tool use: \*\*(?P<called>[^*\n]+)\*\*(?P<said>.*?)(?=^---$|^Tool use: |\Z)"
+    r"|^<details><summary>Edit file: (?P<edited>[^\n<]+)</summary>.*?^</details>"
     r"|^Read file: (?P<read>[^\n]+)$|^---\n+(?:_\*{4}_\n+)?```diff\n(?P<change>(?:(?!```)[^\n]*\n)*)```$",
     re.DOTALL | re.MULTILINE,
 )
@@ -173,7 +174,7 @@ _MARKUP = re.compile(r"</?(?:details|summary)>")
 _COMMAND = re.compile(r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$", re.DOTALL | re.MULTILINE)
 #: The file of a call: its first line names it up to the line's end, or it has a line of its own; else what the tool said.
 _FILE = re.compile(
-    r"\A[^\n]*(?:\b(?:Read|Edit) file: |\bApply patch for )(?P<named>[^\n]+)"
+    r"\A[^\n]*(?:\b(?:Read|Edit) file: (?!undefined$)|\bApply patch for )(?P<named>[^\n]+)"
     r"|^[ \t]*`(?P<quoted>(?!\w+://)[^`\n]+)`[ \t]*$"
     r"|(?:\b[Ff]ile(?: created successfully at)?:? |\bedits to )`?(?P<said>(?:[./~]|[A-Za-z]:)[^\s`]*[\w])`?"
     r"|\bthe following files:\n[AM] (?P<listed>\S+)",
@@ -217,8 +218,11 @@ def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
     elif block["called"] is not None:
         went = _WENT.search(block["said"])
         _read_tool(block["called"], block["said"], made, ok=not went["failed"] if went else None)
+    elif block["edited"] is not None:
+        _add_done(made, "edit", {"file_path": html.unescape(block["edited"])})
     elif block["read"] is not None:
-        _add_done(made, "read_file", {"file_path": block["read"].strip()})
+        file = block["read"].strip()
+        _add_done(made, "read_file", {} if file == "undefined" else {"file_path": file})
     else:
         _add_done(made, "edit", {"change": block["change"].rstrip("\n")})
 
@@ -236,7 +240,7 @@ def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None
 
 def _add_done(made: EventMaker, tool: str, args: dict[str, str], content: str | None = None) -> None:
     """Add a call of which is only known that it was done."""
-    made.add(Event(type="tool_call", role="assistant", tool=tool, args=args, ok=True, content=content))
+    made.add(Event(type="tool_call", role="assistant", tool=tool, args=args or None, ok=True, content=content))
 
 
 # -- Cursor -------------------------------------------------------------------------------------
