@@ -521,6 +521,15 @@ def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set
     assert {Path(path).stem for path in found(names, query, sync=False)} == expected
 
 
+def test_an_option_of_a_command_that_a_note_writes_is_a_word(vault: Vault, open_kb: Open) -> None:
+    texts = {"command": "Delete it with `rm -rf build` or `rm -r build`.", "slow": "The build is slow, not so-rf."}
+    kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
+    assert found(kb, "rm -rf build") == ["memory/learnings/command.md", "memory/learnings/slow.md"]
+    assert found(kb, "delete -RF")[0] == "memory/learnings/command.md"
+    assert found(kb, "build -slow") == ["memory/learnings/command.md"]
+    assert found(kb, "build -so") == ["memory/learnings/command.md"]
+
+
 def test_a_phrase_that_occurs_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
     result = names.search('"client broken" v1', sync=False)
     assert result.hits[0].path == "memory/learnings/version.md"

@@ -74,9 +74,10 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
     """Find what the vault knows about QUERY, best first.
 
     Words are looked for in any order, and more of them score higher. "Exact phrases" must occur as
-    they are, -words must not occur (put -- before a query that starts with one); in a sentence, which ends with
-    a mark like ? or ., both are plain words. --kind session searches the logs of past sessions instead, as
-    `session search` does. Of one note three hits are shown while others match; --json has all in one list.
+    they are, -words must not occur (put -- before a query that starts with one). Both are plain words in a
+    sentence, which ends with a mark like ? or ., and so are options of commands that the notes write, like
+    rm -rf. --kind session searches the logs of past sessions instead, as `session search` does. Of one note
+    three hits are shown while others match; --json has all in one list.
 
     \b
     memory-kb search flaky tests

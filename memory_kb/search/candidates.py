@@ -96,9 +96,27 @@ def choose_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return _find_rare_words(index, request.text)
-    query = _add_joined_words(index, _add_pronouns(index, parse_query(request.text)))
+    query = _add_joined_words(index, _add_pronouns(index, _parse(index, request)))
     query = _add_nouns(index, query).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
+
+
+def _parse(index: Index, request: Request) -> TextQuery:
+    """Return the query for a text, or for all its words if notes about it write one that it excludes with the dash.
+
+    Such a word is an option of a command, as in `Get-ChildItem -Recurse`.
+    """
+    query = parse_query(request.text)
+    is_command = any(_is_option(index, word, query, request.filters) for word in query.excluded)
+    return parse_words(request.text) if is_command else query
+
+
+def _is_option(index: Index, excluded: str, query: TextQuery, filters: Filters) -> bool:
+    word = re.escape(excluded.strip('"'))
+    option = re.compile(rf"(?<![\w-])-{word}(?!\w)", re.IGNORECASE)
+    others = f" AND ({' OR '.join(query.terms)})" if query.terms else ""
+    saying = index.match(excluded + others, WEIGHTS, filters, CANDIDATES)
+    return any(option.search(chunk.content) for chunk in index.chunks(one.key for one in saying).values())
 
 
 def _find_rare_words(index: Index, task: str) -> TextQuery:
