@@ -14,7 +14,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, VaultNotFound
 from memory_kb.model import Location
 from memory_kb.store.session_events import Event
-from memory_kb.store.walk import walk
+from memory_kb.store.walk import walk, walk_region
 from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, place_of_path
 
 MakeVault = Callable[[Files], Path]
@@ -217,6 +217,7 @@ def test_the_home_note_leads_back_to_its_file(vault: MakeVault, tmp_path: Path) 
     (tmp_path / "MEMORY.md").write_text("Mine.\n")
     found = find_vault(folder, None, environ={"HOME": str(tmp_path)}, cwd=folder)
     assert [file.path for file in walk(found, [])] == ["a.md", HOME_NOTE]
+    assert [file.path for file in walk_region(found, HOME_NOTE, [])] == [HOME_NOTE]
     assert found.resolve(HOME_NOTE) == tmp_path / "MEMORY.md"
 
 

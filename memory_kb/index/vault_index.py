@@ -25,7 +25,7 @@ from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, 
 from memory_kb.regular_files import DATABASE
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
-from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
+from memory_kb.vault import GLOBAL_PREFIX, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
     from memory_kb.index.team import Team
@@ -339,8 +339,7 @@ class VaultIndex:
         Does nothing if the index was not up to date or another process holds the lock: the next `read` updates it, and
         no writer waits for the index. If the index cannot be written, a sentence says so; the files are written anyway.
         """
-        notes = (path for path in paths if path.lower().endswith(".md"))
-        regions = tuple(dict.fromkeys(GLOBAL_PREFIX if path == HOME_NOTE else path for path in notes))
+        regions = tuple(dict.fromkeys(path for path in paths if path.lower().endswith(".md")))
         try:
             if regions and not self._must_build(self._open(0)):
                 self._sync_locked(0, regions)

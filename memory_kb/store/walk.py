@@ -67,7 +67,7 @@ def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[
     if region in REGIONS:
         top, inside = _top_files(vault, root, problems), _Walker(root, vault, problems).files()
         return _merge(top, inside) if top else inside
-    if vault.memory and "/" not in region:
+    if region == HOME_NOTE or (vault.memory and "/" not in region):
         return iter([file for file in _top_files(vault, root, problems) if region in ("", file.path)])
     return filter(None, [_Walker(root, vault, problems).file_at(region, str(vault.resolve(region)))])
 
