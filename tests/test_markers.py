@@ -65,6 +65,7 @@ PASSED = [
     "In the future, I'd like to add authentication to the agent.",
     "From now on, please include them consistently.",
     "Moving forward, I'd like to discuss your goals.",
+    "From now on I am just testing what you have done.",
     "We don't need a shadow at the top of the page.",
     "We dont add that to the db, skip it.",
     "Going forward, be consistent with that convention.",

@@ -145,7 +145,7 @@ _NOT_MEANT = _shape(
 _EMPTY = _shape(
     r".*\b(?:is|are|be)(?: always| so| very| really| all)? (?:key|important|crucial|essential|vital|valuable|critical|receptive|mindful)\b"
     r"|(?:it|its|they|these|those|this (?!is\b|project|repo|app)|that (?:is|one)|here|there|you(?:'re|r)?|we (?:want|are here)|we're here)\b"
-    r"|(?:i(?:'d| would) like to|i'll|i'm|let's)\b"
+    r"|(?:i(?:'d| would) like to|i(?:'| wi)ll|i(?:'| a)m|let's)\b"
 )
 _POINTS = _shape(
     # What is named further on in a sentence may be what "them" means.
