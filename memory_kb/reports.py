@@ -23,7 +23,8 @@ class Learned(NamedTuple):
     """Where a learning went: a new entry, or one that was there and is stronger now.
 
     With `is_waiting` it is not in use before a person approves it, because of what it `waits_for`, "" where that is its
-    source. Entries `near` to it may need a look.
+    source. Entries `near` to it may need a look. With `needs_background_update` too many notes were not indexed yet to
+    compare it with all of them.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Learned(NamedTuple):
     is_waiting: bool = False
     near: tuple[Near, ...] = ()
     waits_for: str = ""
+    needs_background_update: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     kb = options.kb
     learned = kb.learn(words, dry_run=options.dry_run, **chosen)
-    if kb.index.needs_background_update and not options.dry_run:
+    if learned.needs_background_update and not options.dry_run:
         from memory_kb.cli.hook import finish_in_background
 
         with contextlib.suppress(OSError):

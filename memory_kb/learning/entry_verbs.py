@@ -92,13 +92,14 @@ class EntryVerbs:
     def _store(self, draft: Draft, place: Location, old: Memory | None, *, force: bool, dry_run: bool) -> Learned:
         """Store a draft, or reinforce the entry that already says it; `old` is what it supersedes."""
         with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):
-            twin = None if force else self._find_duplicate(draft, place)
+            twin, is_left = (None, False) if force else self._find_duplicate(draft, place)
             plan = self._plan_sighting(twin, draft, old) if twin else self._plan_new(draft, place)
             entry_id, near = plan.entry_id or "", () if twin else self._find_near(draft, place, old)
             replaced = plan_replaced(old, entry_id, f"{entry_id} takes its place.") if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
         is_waiting = twin.status == "proposed" if twin else draft.is_proposal
-        return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting, near)
+        action = "reinforced" if twin else "created"
+        return Learned(entry_id, plan.path, action, run, is_waiting, near, needs_background_update=is_left)
 
     def _plan_new(self, draft: Draft, place: Location) -> Change:
         import uuid
@@ -143,18 +144,17 @@ class EntryVerbs:
         with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
             return self._writer.run("supersede", plan, dry_run=dry_run)
 
-    def _find_duplicate(self, draft: Draft, place: Location) -> StoredEntry | None:
-        """Return the entry that says already what is about to be learned.
+    def _find_duplicate(self, draft: Draft, place: Location) -> tuple[StoredEntry | None, bool]:
+        """Return the entry that says already what is about to be learned, and whether some notes were left out.
 
-        Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
-        index is marked as in need of an update in the background.
+        Nobody waits for the index: notes that are newer than it are read by themselves, the newest of too many.
         """
         from memory_kb.index.disk_differences import UnindexedNotes
 
-        def find(index: SqliteIndex) -> StoredEntry | None:
+        def find(index: SqliteIndex) -> tuple[StoredEntry | None, bool]:
             with closing(UnindexedNotes(self._vault, index)) as newer, index.snapshot():
                 newer.read(None)
-                self._index.needs_background_update = not newer.is_whole
+                is_left = not newer.is_whole
                 while True:
                     found = (
                         find_duplicate(newer.index, draft, place),
@@ -162,7 +162,7 @@ class EntryVerbs:
                     )
                     twin = min(filter(None, found), key=lambda twin: twin.status in FORGOTTEN, default=None)
                     if twin is None or not newer.read((twin.path,)):
-                        return twin
+                        return twin, is_left
 
         return self._index.use_as_it_is(find)
 
