@@ -155,8 +155,9 @@ def test_a_note_is_moved_to_no_folder_where_nothing_finds_it(
     open_kb: Callable[..., KnowledgeBase], folder: Path
 ) -> None:
     write_files(folder, {"memory/rules/x.md": "---\nid: x\n---\nRedis.\n"})
+    (folder / "memory/link").symlink_to("rules")
     kb = open_kb(folder)
-    for wrong in ("rules/deep", ""):
+    for wrong in ("rules/deep", "", "memory/link", "memory/jobs/j/tasks/t/worktree"):
         with pytest.raises(UsageError, match="no note of this vault"):
             kb.rename("x", wrong, folder=True)
     kb.rename("x", "memory/rules/deep", folder=True)

@@ -88,8 +88,7 @@ def check_name(name: str, way: str) -> str:
 
 def check_path(path: str, vault: Vault) -> None:
     """Raise UsageError where a file at a path would be no note of the vault."""
-    is_hidden = any(part.startswith(".") for part in path.split("/"))
-    if is_hidden or not would_take(path, vault.settings.ignore, is_memory=vault.memory is not None):
+    if not would_take(vault, path):
         raise UsageError(f"{path} would be no note of this vault", "choose another folder")
 
 

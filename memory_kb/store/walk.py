@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
@@ -30,20 +30,6 @@ OWN_NOTES = "/"
 REGIONS = (OWN_NOTES, GLOBAL_PREFIX)
 
 
-def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
-    """Return whether a walk takes a file with this path in output, if it is there.
-
-    Example:
-        >>> [would_take(path, ["drafts"], is_memory=True) for path in ("memory/rules/a.md", "rules/a.md", "memory/CONTINUITY.md", "memory/drafts/a.md")]
-        [True, False, False, False]
-    """
-    left_out, parts = Ignore(ignore), path.split("/")
-    is_in_root = path.startswith(("memory/", GLOBAL_PREFIX)) or path in (*TOP_NOTES, HOME_NOTE)
-    if is_memory and (parts[-1] in _NOT_NOTES or not is_in_root):
-        return False
-    return not any(left_out.covers("/".join(parts[:count])) for count in range(1, len(parts) + 1))
-
-
 def walk(vault: Vault, problems: list[Problem]) -> Iterator[FileStat]:
     """Yield the files of the vault itself, then those of the home."""
     for region in REGIONS:
@@ -60,8 +46,7 @@ def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[
     memory. Links, special files and folders that cannot be listed are added to `problems`; links are never followed,
     since what they lead to inside the vault is found at its own path.
     """
-    is_global = region.startswith(GLOBAL_PREFIX)
-    root = next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
+    root = _find_root(vault, region)
     if root is None:
         return iter(())
     if region in REGIONS:
@@ -70,6 +55,19 @@ def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[
     if region == HOME_NOTE or (vault.memory and "/" not in region):
         return iter([file for file in _top_files(vault, root, problems) if region in ("", file.path)])
     return filter(None, [_Walker(root, vault, problems).file_at(region, str(vault.resolve(region)))])
+
+
+def would_take(vault: Vault, path: str) -> bool:
+    """Return whether a walk takes a note with this path in output, if it is there."""
+    if path == HOME_NOTE or (vault.memory and path in TOP_NOTES):
+        return True
+    root = _find_root(vault, path)
+    return root is not None and _Walker(root, vault, []).takes_path(str(vault.resolve(path)))
+
+
+def _find_root(vault: Vault, region: str) -> Root | None:
+    is_global = region.startswith(GLOBAL_PREFIX)
+    return next((root for root in vault.roots if (root.prefix == GLOBAL_PREFIX) == is_global), None)
 
 
 def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
@@ -116,10 +114,6 @@ def _explain_link(os_path: str, path: str, folder: Path, problems: list[Problem]
         problems.append(Problem(path, 1, f"is a symbolic link out of the vault; skipped ({hint})"))
 
 
-def _is_folder(os_path: str) -> bool:
-    return os.path.isdir(os_path) and not os.path.islink(os_path)
-
-
 class _Walker:
     def __init__(self, root: Root, vault: Vault, problems: list[Problem]) -> None:
         self._root = root
@@ -127,37 +121,32 @@ class _Walker:
         self._problems = problems
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
-        is_global = root.prefix == GLOBAL_PREFIX
-        others = (
-            {str(vault.folder)}
-            if is_global
-            else {str(vault.home)}
-            if root.prefix
-            else {str(vault.folder), str(vault.home)}
-        )
-        self._skipped = others - {str(root.folder)}
+        self._skipped = {str(vault.folder), str(vault.home)} - {str(root.folder)}
 
     def files(self) -> Iterator[FileStat]:
         """Return the files below the root."""
         return self._files_below(str(self._root.folder), self._root.prefix)
 
     def file_at(self, path: str, os_path: str) -> FileStat | None:
-        """Return a note if a walk takes it, going down into every folder on the way."""
+        """Return a note if a walk takes it."""
+        if not self.takes_path(os_path) or (os.path.isdir(os_path) and not os.path.islink(os_path)):
+            return None
+        return _stat_note(os_path, path, self._root.folder, self._problems)
+
+    def takes_path(self, os_path: str) -> bool:
+        """Return whether a note is taken if it is there, going down into every folder on the way and through no link."""
         top = str(self._root.folder)
         if not os_path.startswith(os.path.join(top, "")):
-            return None
+            return False
         *folders, name = filter(None, os_path[len(top) :].split(os.sep))
         prefix, place = self._root.prefix, top
         for folder in folders:
             inner, place = prefix + readable_name(folder), os.path.join(place, folder)
             is_walked = folder[0] != "." and not self._holds_only_a_note(prefix) and self._is_open(inner, place)
-            if not is_walked or not _is_folder(place):
-                return None
+            if not is_walked or os.path.islink(place):
+                return False
             prefix = f"{inner}/"
-        is_note = name[0] != "." and name[-3:].lower() == ".md" and self._takes(name, prefix)
-        if not is_note or _is_folder(os_path):
-            return None
-        return _stat_note(os_path, path, self._root.folder, self._problems)
+        return name[0] != "." and name[-3:].lower() == ".md" and self._takes(name, prefix)
 
     def _takes(self, name: str, prefix: str) -> bool:
         """Return whether a note is taken, going by its name."""
