@@ -102,6 +102,12 @@ def test_each_agents_form_of_an_edit_is_read(ask: Ask) -> None:
     assert "src/n.py would break" in ask("write_file", whole, session="g", agent="gemini-cli")
     many = {"file_path": "src/x.py", "edits": [{"old_string": "y = 1", "new_string": "print(2)"}]}
     assert "src/x.py would break" in ask("MultiEdit", many, session="m")
+    of_copilot = (
+        {"path": "src/n.py", "file_text": "print(1)\n"},
+        {"path": "src/x.py", "old_str": "y = 1", "new_str": "print(2)"},
+    )
+    assert "src/n.py would break" in ask("Write", of_copilot[0], session="c")
+    assert "src/x.py would break" in ask("Edit", of_copilot[1], session="d")
 
 
 def test_without_a_session_or_with_hooks_off_nothing_is_refused(ask: Ask, project: Path) -> None:

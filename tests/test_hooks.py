@@ -419,6 +419,20 @@ def test_every_hook_of_every_agent_is_one_that_we_answer(notes: Path, run: Run, 
     assert "session-start" in run("hook", "--help").stdout
 
 
+def test_copilot_cli_runs_the_hooks_of_claude_code_and_is_answered_in_its_form(
+    notes: Path, hook: Callable[..., str]
+) -> None:
+    said = {"session_id": "s1", "cwd": str(notes), "timestamp": "2026-11-27T16:32:09.465Z"}
+    copilot = {"COPILOT_CLI": "1"}
+    start = json.loads(hook("session-start", said | {"source": "new"}, cwd=notes, **copilot))
+    assert list(start) == ["additionalContext"] and "We ship on Mondays." in start["additionalContext"]
+    prompt = said | {"prompt": "Why is the upload test flaky? Look at the quokka fixture."}
+    assert "quokka fixture sleeps" in json.loads(hook("prompt", prompt, cwd=notes, **copilot))["additionalContext"]
+    assert events(notes, "s1")[0]["agent"] == "copilot-cli"
+    claude = hook("session-start", said | {"session_id": "s2"}, cwd=notes, **copilot, CLAUDE_CODE_ENTRYPOINT="cli")
+    assert "hookSpecificOutput" in json.loads(claude)
+
+
 @pytest.mark.slow
 def test_a_large_vault_is_indexed_in_the_background(vault: Vault, hook: Callable[..., str]) -> None:
     many = {

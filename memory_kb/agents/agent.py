@@ -279,6 +279,27 @@ def find_agent(name: str) -> Agent:
     return agent
 
 
+def find_caller(name: str, environ: Mapping[str, str]) -> Agent:
+    """Return the agent that calls a hook: Copilot CLI runs those of Claude Code, and takes context in another form.
+
+    Example:
+        >>> find_caller("claude-code", {"COPILOT_CLI": "1"}).name, find_caller("codex", {"COPILOT_CLI": "1"}).name
+        ('copilot-cli', 'codex')
+    """
+    agent = find_agent(name)
+    # One of the two may be started by the other.
+    if name != "claude-code" or not environ.get("COPILOT_CLI") or environ.get("CLAUDE_CODE_ENTRYPOINT"):
+        return agent
+    return agent._replace(
+        name="copilot-cli",
+        title="Copilot CLI",
+        context_key="additionalContext",
+        question=("stop", "block"),
+        most_chars=None,
+        tried="1.0.102",
+    )
+
+
 def agent_file_names() -> frozenset[str]:
     """Return the files of all agents, as their paths end."""
     found = set[str]()

@@ -65,17 +65,23 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None) -> lis
 
 def _apply(change: Mapping[str, Any], before: str) -> str:
     """Return a file's text after a change; what is replaced may be anywhere in it."""
-    if isinstance(change.get("content"), str):
-        return str(change["content"])
+    if (whole := _first_text(change, "content", "file_text")) is not None:
+        return whole
     if isinstance(change.get("new_source"), str):
         return f"{before}\n{change['new_source']}"
     pairs = change.get("edits")
     after = before
     for pair in pairs if isinstance(pairs, list) else [change]:
-        old, new = (pair.get(name) if isinstance(pair, Mapping) else None for name in ("old_string", "new_string"))
-        if isinstance(old, str) and isinstance(new, str):
+        old, new = _first_text(pair, "old_string", "old_str"), _first_text(pair, "new_string", "new_str")
+        if old is not None and new is not None:
             after = after.replace(old, new) if old and old in after else f"{after}\n{new}"
     return after
+
+
+def _first_text(values: object, *names: str) -> str | None:
+    """Return the first text under some names, of which each agent has its own."""
+    texts = (values.get(name) for name in names) if isinstance(values, Mapping) else ()
+    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:

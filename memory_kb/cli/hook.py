@@ -76,10 +76,10 @@ def answer_hook(arguments: Sequence[str]) -> None:
         if words.event == _FINISH:
             _finish(words, words.sessions)
             return
-        from memory_kb.agents.agent import find_agent
+        from memory_kb.agents.agent import find_caller
         from memory_kb.agents.payloads import MAX_INPUT, read_hook_call
 
-        agent = find_agent(words.agent)
+        agent = find_caller(words.agent, os.environ)
         data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT + 1)
         call = read_hook_call(agent, words.event, data)
         found = _find_vault(words, call.folders)
