@@ -168,7 +168,10 @@ _NAMES = (
 #: Before `token` or `key`: what is shown to everybody, or a place in a list.
 _HARMLESS = "".join(
     rf"(?<!{word}_)(?<!{word})"
-    for word in ("page", "continuation", "public", "publickey", "next", "cache", "csrf", "xsrf", "sort", "primary")
+    for word in (
+        *("page", "continuation", "public", "publickey", "next", "cache", "csrf", "xsrf", "sort", "primary"),
+        *("partition", "bibtex", "citation"),
+    )
 )
 
 # How people introduce a credential in their own words, and what it is made of then.
