@@ -170,7 +170,7 @@ _HARMLESS = "".join(
     rf"(?<!{word}_)(?<!{word})"
     for word in (
         *("page", "continuation", "public", "publickey", "next", "cache", "csrf", "xsrf", "sort", "primary"),
-        *("partition", "bibtex", "citation"),
+        *("partition", "bibtex", "citation", "redir"),
     )
 )
 

@@ -207,6 +207,7 @@ def test_what_services_give_out_is_found_and_taken_out(secret: str) -> None:
         "bibtex_key: Achmann-Denkler2026-lx",
         'citation_key: "Adam2026-tz"',
         "partition_key: user2026-ab1",
+        "https://www.youtube.com/redirect?event=video_description&redir_token=QUFFLUhqbTk4Zz",
         "Public Const PASSWD = &H1000000F",
         "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE",
         "GITHUB_TOKEN=ghp_" + "x" * 36,

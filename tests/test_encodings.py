@@ -71,7 +71,7 @@ def test_a_note_in_utf_16_is_not_written_to(vault: Vault, open_kb: Open, delete:
 
 def test_what_loses_text_is_reported_before_unknown_words(run: Run, vault: Vault) -> None:
     files: dict[str, str | bytes] = {
-        f"memory/a{number:02}.md": "---\nkind: recipe\n---\nText.\n" for number in range(12)
+        f"memory/a{number:02}.md": f"---\nkind: recipe{number}\n---\nText.\n" for number in range(12)
     }
     files |= {"memory/config.yaml": "", "memory/y.md": b"\xff\xfen\x00", "memory/z.md": b"caf\xe9\n"}
     lines = run("--vault", vault(files), "index").stderr.splitlines()

@@ -157,8 +157,8 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50, those that say the same are listed once; --all lists
-    every one.
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings. A word that is not known is listed once, and of
+    over 50 findings the first; --all lists every one.
 
     \b
     memory-kb lint

@@ -170,15 +170,21 @@ def print_text(text: str) -> None:
     echo("\n".join(map(clean, text.rstrip("\n").split("\n"))))
 
 
+#: What is said of a field with a word of other tools, of which a vault may have thousands.
+_UNKNOWN_WORD = "is not a known word"
+
+
 def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
     """Say what should be fixed; of a long list only the beginning, and where the rest is.
 
-    What loses text comes before words that are not known, of which there may be many.
+    What loses text comes before words that are not known.
     """
-    for problem in sorted(problems, key=lambda one: "is not a known word" in one.message)[:_SHOWN_PROBLEMS]:
-        say(str(problem))
-    if len(problems) > _SHOWN_PROBLEMS:
-        say(f"… and {len(problems) - _SHOWN_PROBLEMS:,} more{rest}")
+    groups = _group_unknown_words(sorted(problems, key=lambda one: _UNKNOWN_WORD in one.message))
+    for group in groups[:_SHOWN_PROBLEMS]:
+        say(_describe_group(group))
+    left = sum(map(len, groups[_SHOWN_PROBLEMS:]))
+    if left:
+        say(f"… and {left:,} more{rest}")
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -188,26 +194,31 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
-    """Print findings line by line; return the exit code.
-
-    Of a long list, unless the whole is asked for, what is said of several places is printed once, and not all of it.
-    """
-    is_long = not whole and len(problems) > _SHOWN_FINDINGS
-    shown = _group_by_message(problems)[:_SHOWN_FINDINGS] if is_long else [[problem] for problem in problems]
-    for first, *others in shown:
-        echo(one_line(f"{first} (and in {pluralize(len(others), 'more place')})" if others else str(first)))
-    if is_long:
-        rest = len(problems) - len(shown)
-        say(f"… and {rest:,} more; --all lists them all")
+    """Print findings line by line, unless the whole is asked for the same word once; return the exit code."""
+    groups = [[problem] for problem in problems] if whole else _group_unknown_words(problems)
+    shown = groups if whole else groups[:_SHOWN_FINDINGS]
+    for group in shown:
+        echo(one_line(_describe_group(group)))
+    left = len(problems) - sum(map(len, shown))
+    if left:
+        say(f"… and {left:,} more; --all lists them all")
+    elif len(shown) < len(problems):
+        say("--all lists every place")
     say(pluralize(len(problems), "finding") if problems else "Nothing to fix.")
     return FINDINGS if problems else 0
 
 
-def _group_by_message(problems: Iterable[Problem]) -> list[list[Problem]]:
-    groups: dict[str, list[Problem]] = {}
+def _group_unknown_words(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """Return problems in their order, those of one word that is not known together."""
+    groups: dict[object, list[Problem]] = {}
     for problem in problems:
-        groups.setdefault(problem.message, []).append(problem)
+        groups.setdefault(problem.message if _UNKNOWN_WORD in problem.message else problem, []).append(problem)
     return list(groups.values())
+
+
+def _describe_group(group: Sequence[Problem]) -> str:
+    others = len(group) - 1
+    return f"{group[0]} (and in {pluralize(others, 'more place')})" if others else str(group[0])
 
 
 def print_rows(
