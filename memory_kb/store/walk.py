@@ -19,12 +19,8 @@ Item: TypeAlias = FileStat | tuple[str, str]
 
 #: Files of a memory vault that are state or machinery, not memories.
 _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
-
-
 #: How the problem of a folder begins that could not be looked into.
 UNLISTED = "cannot be listed"
-
-
 #: The regions of all notes: those of the vault itself, and of the home.
 OWN_NOTES = "/"
 REGIONS = (OWN_NOTES, GLOBAL_PREFIX)
@@ -124,8 +120,15 @@ class _Walker:
         self._skipped = {str(vault.folder), str(vault.home)} - {str(root.folder)}
 
     def files(self) -> Iterator[FileStat]:
-        """Return the files below the root."""
-        return self._files_below(str(self._root.folder), self._root.prefix)
+        """Yield the files below the root, depth first; folders are sorted as if their name ended in a slash."""
+        waiting = self._list(str(self._root.folder), self._root.prefix)[::-1]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, FileStat):
+                yield item
+            else:
+                path, os_path = item
+                waiting += self._list(os_path, path)[::-1]
 
     def file_at(self, path: str, os_path: str) -> FileStat | None:
         """Return a note if a walk takes it."""
@@ -160,17 +163,6 @@ class _Walker:
     def _is_open(self, path: str, os_path: str) -> bool:
         """Return whether a folder of notes is walked, going by its name."""
         return os_path not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
-
-    def _files_below(self, os_path: str, path: str) -> Iterator[FileStat]:
-        """Yield the files below a folder, depth first; folders are sorted as if their name ended in a slash."""
-        waiting = self._list(os_path, path)[::-1]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, FileStat):
-                yield item
-            else:
-                path, os_path = item
-                waiting += self._list(os_path, path)[::-1]
 
     def _list(self, folder: str, prefix: str) -> list[Item]:
         """Return a folder's files and sub-folders `(path/, os_path)` in path order."""
