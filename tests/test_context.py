@@ -278,6 +278,13 @@ def test_a_task_in_a_script_without_spaces(task: str, note: str, vault: MakeVaul
     assert open_kb(vault(files)).context(task).ids == ("timeout",)
 
 
+def test_quotes_and_dashes_of_a_task_are_text(vault: MakeVault, open_kb: Open) -> None:
+    texts = {"hook": "Retries of the Adyen webhook back off twice.", "queue": "The slow queue is red."}
+    kb = open_kb(vault(CONFIG | {f"memory/learnings/{name}.md": entry(name, text) for name, text in texts.items()}))
+    assert "hook" in kb.context('retry the Adyen webhook "slow queue"').ids
+    assert "hook" in kb.context("retry the Adyen webhook -twice").ids
+
+
 def test_one_word_of_many_is_not_what_a_task_is_about(vault: MakeVault, open_kb: Open) -> None:
     notes = {f"memory/learnings/n{n}.md": entry(f"n{n}", f"The upload of form {n} is slow.") for n in range(9)}
     kb = open_kb(vault(CONFIG | notes | {"memory/learnings/o.md": entry("other", "Nothing else is.")}))

@@ -206,6 +206,11 @@ def test_the_start_has_a_budget_and_says_what_it_leaves_out(vault: Vault, ask: A
     assert "many-077" in again
 
 
+def test_quotes_and_dashes_of_a_prompt_are_text(vault: Vault, ask: Ask) -> None:
+    prompt = 'The "upload test" is flaky with the -quokka fixture'
+    assert "fixture sleeps" in ask(vault(NOTES), "prompt", prompt=prompt)
+
+
 def test_trivial_prompts_get_nothing(busy: Path, ask: Ask) -> None:
     assert [prompt for prompt in TRIVIAL if ask(busy, "prompt", prompt=prompt)] == []
 

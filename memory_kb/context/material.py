@@ -23,7 +23,7 @@ from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
 from memory_kb.search.hits import retrieve
-from memory_kb.search.query import parse_query
+from memory_kb.search.query import parse_words
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.terms import MARKED_NAME, needs_cutting
@@ -144,7 +144,7 @@ class MaterialReader:
 
     def _topic(self) -> Topic:
         """Return what the words of the task are worth; one that no entry says counts in its other forms."""
-        query = parse_query(self.request.text)
+        query = parse_words(self.request.text)
         bare = [term.strip('" *').casefold() for term in query.terms]
         if stop_words(bare).issuperset(bare):  # "no", "do it"
             return weigh_topic({}, 1)
@@ -246,7 +246,7 @@ def gather_material(
 
     def read(index: SqliteIndex) -> tuple[Material, tuple[str, ...]]:
         degraded = vault_index.refresh().reasons
-        query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
+        query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, is_task=True)
         request, unnamed = searching.name_key_terms(query)
         vector_query, reasons = searching.embed_query(index, request)
         with index.snapshot():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.context.relevance import Topic, may_be_given, rarity, without_other_forms
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
-from memory_kb.search.query import TextQuery, parse_query
+from memory_kb.search.query import TextQuery, parse_words
 from memory_kb.settings import ScopeWeights
 from memory_kb.terms import has_cjk
 
@@ -115,7 +115,7 @@ class PromptMatches:
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        self._query = parse_query(prompt)
+        self._query = parse_words(prompt)
         self._keys = _find_sections(index, self._query, _most_rare(sections) + len(self._echoes))
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
         self._beside_all = weigh_rare_words(counts, sections, floor)

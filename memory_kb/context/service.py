@@ -116,7 +116,7 @@ class Contexts:
         """Return hits in agents' own memories about a task, in files that the agent does not give its model anyway."""
         from memory_kb.search.agent_memory import bears_on
 
-        hits = self._searching.search_agent_memory(Request(task, by_entry=True), only_ungiven=True) if task else ()
+        hits = self._searching.search_agent_memory(Request(task, is_task=True), only_ungiven=True) if task else ()
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_OF_AGENTS]
 
     def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:

@@ -38,9 +38,9 @@ _T = TypeVar("_T")
 class Request(NamedTuple):
     """One search: the text, the filters, and the limits of the answer.
 
-    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
-    `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit, and
-    with `per_entry` no more than so many while others match.
+    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with `is_typing` the last
+    word may be the beginning of one; with `is_task` the text describes a task, quotes and dashes are part of it, and
+    each entry gives one hit; with `per_entry` it gives no more than so many while others match.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Request(NamedTuple):
     mode: str = "auto"
     key_terms: tuple[str, ...] = ()
     is_typing: bool = False
-    by_entry: bool = False
+    is_task: bool = False
     per_entry: int = 0
 
 
@@ -102,10 +102,12 @@ def choose_query(index: Index, request: Request) -> TextQuery:
 
 
 def _parse(index: Index, request: Request) -> TextQuery:
-    """Return the query for a text, or for all its words if notes about it write one that it excludes with the dash.
+    """Return the query for a text: for all its words if it describes a task or has an option of a command.
 
-    Such a word is an option of a command, as in `Get-ChildItem -Recurse`.
+    As an option counts what it excludes, but notes about it write with the dash, as in `Get-ChildItem -Recurse`.
     """
+    if request.is_task:
+        return parse_words(request.text)
     query = parse_query(request.text)
     is_command = any(_is_option(index, word, query, request.filters) for word in query.excluded)
     return parse_words(request.text) if is_command else query
@@ -213,7 +215,7 @@ def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str
                 return found
         return index.match(query.expression, WEIGHTS, request.filters, limit)
 
-    return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.by_entry else MOST_PER_ENTRY)
+    return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.is_task else MOST_PER_ENTRY)
 
 
 def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int) -> list[Candidate]:

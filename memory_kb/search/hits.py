@@ -29,13 +29,13 @@ def retrieve(
     trace = trace_search(index, request, ranking, today, vector_query)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     groups = trace.ordered
-    first, rest = spread(groups, 1 if request.by_entry else request.per_entry)
-    further = iter(()) if request.by_entry else _find_further(index, trace, request)
+    first, rest = spread(groups, 1 if request.is_task else request.per_entry)
+    further = iter(()) if request.is_task else _find_further(index, trace, request)
     while len(first) < request.limit and (sections := next(further, None)):
         more = _rank_whole(index, trace, sections, request, ranking, today)
         groups = [*groups, *without_copies(more, groups)]
         first, rest = spread(groups, request.per_entry)
-    ordered = first if request.by_entry else [*first, *rest]
+    ordered = first if request.is_task else [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query

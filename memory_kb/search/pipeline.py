@@ -74,7 +74,7 @@ def trace_search(
     meaning_weight = _weigh_meaning(texts, full_score)
     trusted = found.trusted * meaning_weight
     sections = _score_sections(found, texts, trusted, weights, ranking)
-    competing = _choose_competing(sections, by_entry=request.by_entry)
+    competing = _choose_competing(sections, by_entry=request.is_task)
 
     chunks = index.chunks(competing)
     finder = WordFinder(index, found.query, found.weights) if found.query else None
@@ -91,8 +91,8 @@ def trace_search(
 
     kept = sorted(without_shadowed(index, scored, chunks, request.filters), key=_in_order)
     groups = join_neighbours(kept, chunks)
-    groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
-    limit = len(groups) if request.by_entry or request.per_entry else request.limit
+    groups = sorted(groups if request.is_task else unite_copies(groups), key=lambda group: -group.best.score)
+    limit = len(groups) if request.is_task or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / full_score if full_score else 0.0
