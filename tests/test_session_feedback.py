@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from support import entry, notes_of
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import find_agent
+from memory_kb.agents.agent import find_caller
 from memory_kb.agents.payloads import read_hook_call
 
 MakeVault = Callable[[Files], Path]
@@ -50,9 +50,11 @@ def kb(folder: Path, open_kb: OpenKB) -> KnowledgeBase:
 def say(kb: KnowledgeBase) -> Say:
     """A function that calls a hook as an agent does, in this process."""
 
-    def call(event: str, session: str = "s1", *, agent: str = "claude-code", **words: Any) -> str:
+    def call(
+        event: str, session: str = "s1", *, agent: str = "claude-code", environ: Mapping[str, str] = {}, **words: Any
+    ) -> str:
         values = {"session_id": session, "cwd": str(kb.vault.folder), **words}
-        chosen = find_agent(agent)
+        chosen = find_caller(agent, environ)
         done = kb.hook(event, read_hook_call(chosen, event, json.dumps(values).encode()), chosen)
         kb.hook_finish(done.sessions_to_end)
         return done.output
@@ -228,18 +230,23 @@ def test_a_mark_that_was_taken_back_does_not_come_again(folder: Path, kb: Knowle
     assert counts(folder, "retry") == UNTOUCHED
 
 
+@pytest.mark.parametrize(("name", "environ"), [("claude-code", {}), ("copilot-cli", {"COPILOT_CLI": "1"})])
 def test_a_client_reports_the_outcome_of_a_hooked_session(
-    folder: Path, home: Path, kb: KnowledgeBase, say: Say, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    home: Path,
+    kb: KnowledgeBase,
+    say: Say,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    environ: Mapping[str, str],
 ) -> None:
     """The server does not know which session its client is in."""
     monkeypatch.setenv("MEMORY_KB_NOW", NOW.isoformat())
-    say("prompt", prompt=TASK)
+    say("prompt", prompt=TASK, environ=environ)
 
     async def talk() -> None:
         async with inside(folder, home) as client:
-            told = await ask(
-                client, "memory_outcome", agent="claude-code", task="The upload test is mended", outcome="success"
-            )
+            told = await ask(client, "memory_outcome", agent=name, task="The upload test is mended", outcome="success")
             assert told.text.startswith("2 credited. Nothing was shown for this task by name")
             again = await ask(client, "memory_outcome", agent="other", task="x", outcome="success", session="s1")
             assert again.text == "0 credited. All of it was credited before."

@@ -243,11 +243,14 @@ _AGENTS = (
     ),
 )
 AGENT_NAMES = tuple(agent.name for agent in _AGENTS)
+#: It runs the hooks of Claude Code, and calls itself so as an MCP client.
+_COPILOT_CLI = "copilot-cli"
 #: What they call themselves as MCP clients, and what models call them.
 _OTHER_NAMES = {
     "claude": "claude-code",
     "codex-cli": "codex",
     "codex-mcp-client": "codex",
+    _COPILOT_CLI: _COPILOT_CLI,
     "cursor-agent": "cursor",
     "cursor-vscode": "cursor",
     "gemini": "gemini-cli",
@@ -291,7 +294,7 @@ def find_caller(name: str, environ: Mapping[str, str]) -> Agent:
     if name != "claude-code" or not environ.get("COPILOT_CLI") or environ.get("CLAUDE_CODE_ENTRYPOINT"):
         return agent
     return agent._replace(
-        name="copilot-cli",
+        name=_COPILOT_CLI,
         title="Copilot CLI",
         context_key="additionalContext",
         question=("stop", "block"),
