@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,21 @@ def test_the_lines_that_are_shown_say_what_was_asked(run: Run, notes: Path) -> N
     shown = [line.strip() for line in run("--vault", notes, "search", "oolong").stdout.splitlines()[2:]]
     assert shown == ["…", *lines[4:8]]
     assert run("--vault", notes, "search", "groceries", "-k", "1").stdout.splitlines()[2].strip() == lines[0]
+
+
+def test_init_among_notes_says_how_they_are_found_again(run: Run, tmp_path: Path) -> None:
+    folder = write_files(
+        tmp_path / "n",
+        {"README.md": "Notes.\n", "teas/green.md": "Green tea.\n", ".obsidian/a.md": "", "node_modules/b.md": ""},
+    )
+    said = run("init", folder).stderr
+    assert (
+        "1 Markdown file beside memory/ is outside of this vault. A folder of notes needs no init: remove what was made"
+        in said
+    )
+    assert "No results" in run("--vault", folder, "search", "green").stderr
+    shutil.rmtree(folder / "memory")
+    assert "teas/green.md" in run("--vault", folder, "search", "green").stdout
 
 
 def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:

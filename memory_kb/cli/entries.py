@@ -67,8 +67,8 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         files = pluralize(made.notes_beside, "Markdown file")
         is_one = made.notes_beside == 1
         say(
-            f"{files} beside memory/ {'is' if is_one else 'are'} outside of this vault;"
-            " search there with --vault on the folder."
+            f"{files} beside memory/ {'is' if is_one else 'are'} outside of this vault. A folder of notes needs no init:"
+            f" remove what was made, and a search here finds {'it' if is_one else 'them'}."
         )
     say('Next: memory-kb learn "The first thing worth remembering."')
     if find_repository(made.folder):

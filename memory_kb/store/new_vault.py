@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ _CONFIG = """\
 
 #: Files beside `memory/` that belong to the vault.
 _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
+#: Folders that are looked through for notes outside of a new vault.
+_MOST_FOLDERS = 1_000
 
 
 class CreatedVault(NamedTuple):
@@ -60,8 +63,16 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
         reason = f"{blocked} is a file" if blocked else exc.strerror
         hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
         raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
-    beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
-    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around)
+    return CreatedVault(Path(os.path.realpath(place)), tuple(created), _count_notes_beside(place), around)
+
+
+def _count_notes_beside(place: Path) -> int:
+    """Return how many notes a folder has that are not in its vault; of a large tree only the first folders are read."""
+    count = 0
+    for _, folders, names in islice(os.walk(place), _MOST_FOLDERS):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("memory", "node_modules")]
+        count += sum(name.endswith(".md") and name not in _TOP_NOTES for name in names)
+    return count
 
 
 def _write_new(file: Path, text: str) -> bool:
