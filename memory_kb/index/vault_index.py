@@ -284,22 +284,19 @@ class VaultIndex:
 
     def sync(
         self,
-        regions: Regions = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
         wait: float = INDEX_LOCK_SECONDS,
     ) -> SyncReport:
-        """Update the index from all files, or those of some regions, and return what changed.
+        """Update the index from all files, and return what changed.
 
         Raises:
             VaultBusy: another process has been indexing for `wait` seconds.
             InvalidSettings: the index cannot be written.
         """
-        report = self.use(
-            lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
-        )
+        report = self.use(lambda _: self._sync_locked(wait, rebuild=rebuild, progress=progress, on_wait=on_wait))
         return report._replace(notices=self.take_notices())
 
     def _sync_locked(
