@@ -108,11 +108,6 @@ class Candidate(NamedTuple):
     position: int = 0
 
 
-def in_order(candidate: Candidate) -> tuple[float, str, int]:
-    """Return the key to sort candidates by: their rank, then their file and their position in it."""
-    return candidate.rank, candidate.source, candidate.position
-
-
 class StoredChunk(NamedTuple):
     """A chunk as it was indexed, with its key."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import SqlDialect, where
-from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable, in_order
+from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare_vectors
 from memory_kb.index.postgres_words import IN_VAULTS, Bm25, PostingsQuery, Words, find_rarity, parse
@@ -102,7 +102,8 @@ class PostgresIndex(Index):
         found = [one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)]
         if len(found) < limit and len(ranks) >= 2 * limit:
             found = self._choose(filters, "", query.values, rank="f.rank", joined=f"JOIN ({ranked}) f ON f.key = c.key")
-        return sorted((one._replace(rank=_round(one.rank)) for one in found), key=in_order)[:limit]
+        rounded = (one._replace(rank=_round(one.rank)) for one in found)
+        return sorted(rounded, key=lambda one: (one.rank, one.source, one.position))[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         words, query = self._drop_unsaid(self._parse(expression), keys), PostingsQuery(keys)
