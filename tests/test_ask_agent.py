@@ -231,8 +231,13 @@ def test_an_agent_is_asked_again_after_a_compaction(claude: Session) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"stop_hook_active": True}, {"agent_id": "a1", "agent_type": "Explore"}, {"hook_event_name": "SubagentStop"}],
-    ids=["asked before", "subagent", "subagent's stop"],
+    [
+        {"stop_hook_active": True},
+        {"agent_id": "a1", "agent_type": "Explore"},
+        {"hook_event_name": "SubagentStop"},
+        {"background_tasks": [{"id": "a1", "type": "subagent", "status": "running", "description": "look"}]},
+    ],
+    ids=["asked before", "subagent", "subagent's stop", "a subagent goes on"],
 )
 def test_a_stop_that_is_no_persons_is_left_alone(claude: Session, fields: Mapping[str, Any]) -> None:
     claude.work()

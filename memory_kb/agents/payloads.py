@@ -103,9 +103,12 @@ def _transcript(values: Mapping[str, Any]) -> str:
 
 
 def _is_followed(values: Mapping[str, Any]) -> bool:
-    """Return whether a stop is that of a subagent, was brought about by a hook before, or by the person."""
+    """Return whether a stop is not the end: of a subagent or before one, after a hook's question, or by the person."""
+    tasks = values.get("background_tasks")
+    kinds = [one.get("type") for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
     return (
-        bool(values.get("stop_hook_active") or values.get("loop_count") or values.get("agent_id"))
+        "subagent" in kinds
+        or bool(values.get("stop_hook_active") or values.get("loop_count") or values.get("agent_id"))
         or values.get("hook_event_name") == "SubagentStop"
         or values.get("status") in ("aborted", "error")
     )
