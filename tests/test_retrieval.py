@@ -528,6 +528,8 @@ def test_an_option_of_a_command_that_a_note_writes_is_a_word(vault: Vault, open_
     assert found(kb, "delete -RF")[0] == "memory/learnings/command.md"
     assert found(kb, "build -slow") == ["memory/learnings/command.md"]
     assert found(kb, "build -so") == ["memory/learnings/command.md"]
+    assert found(kb, "rm -rf -slow") == ["memory/learnings/command.md"]
+    assert found(kb, '"is slow" -rf') == ["memory/learnings/slow.md"]
 
 
 def test_a_phrase_that_occurs_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:

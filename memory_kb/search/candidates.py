@@ -102,15 +102,16 @@ def choose_query(index: Index, request: Request) -> TextQuery:
 
 
 def _parse(index: Index, request: Request) -> TextQuery:
-    """Return the query for a text: for all its words if it describes a task or has an option of a command.
+    """Return the query for a text: for all its words if it describes a task.
 
-    As an option counts what it excludes, but notes about it write with the dash, as in `Get-ChildItem -Recurse`.
+    An option of a command is a word, too: what is excluded, but notes about it write with the dash, as in
+    `Get-ChildItem -Recurse`.
     """
     if request.is_task:
         return parse_words(request.text)
     query = parse_query(request.text)
-    is_command = any(_is_option(index, word, query, request.filters) for word in query.excluded)
-    return parse_words(request.text) if is_command else query
+    options = frozenset(word for word in query.excluded if _is_option(index, word, query, request.filters))
+    return parse_query(request.text, options) if options else query
 
 
 def _is_option(index: Index, excluded: str, query: TextQuery, filters: Filters) -> bool:

@@ -2,7 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
@@ -148,8 +148,8 @@ class TextQuery(NamedTuple):
         return self._replace(terms=tuple(dict.fromkeys((*self.terms, *self.beginnings().values()))))
 
 
-def parse_query(text: str) -> TextQuery:
-    """Read a query: words, `"exact phrases"` and `-excluded` ones.
+def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
+    """Read a query: words, `"exact phrases"` and `-excluded` ones, of which `options` are words all the same.
 
     Anything else is a word too, and all are words in what ends like a sentence. Stop words are left out unless there
     is nothing else. A name such as `foo-bar` or `v1.2.3` is looked for as it is and in its parts, CJK runs as bigrams.
@@ -175,7 +175,11 @@ def parse_query(text: str) -> TextQuery:
             if _WORD.search(part[2]):
                 (excluded if part[1] else phrases)[_phrase(part[2])] = None
         elif part[3][0] == "-" and part[3][1:2].isalnum():
-            excluded[_phrase(part[3].strip(_PUNCTUATION))] = None
+            word = _phrase(part[3].strip(_PUNCTUATION))
+            if word in options:
+                words.append(part[3][1:])
+            else:
+                excluded[word] = None
         else:
             words.append(part[3])
     return _make_query(words, tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
