@@ -45,6 +45,7 @@ SOURCES: list[tuple[str, dict[str, Any], str]] = [
     ("agents-md", AGENTS, ""),
     ("agents-md", {"CLAUDE.md": AGENTS["AGENTS.md"]}, "CLAUDE.md"),
     ("agents-md", {"style.mdc": "---\nalwaysApply: true\n---\n- Use tabs.\n", "README.md": "Rules.\n"}, ""),
+    ("agents-md", {"web/style.mdc": "---\nalwaysApply: true\n---\n- Use tabs.\n"}, ""),
     ("agents-md", {".cursorrules": "- Use tabs.\n"}, ".cursorrules"),
     ("obsidian", {"brief.md": "# Brief\n\nA shop.\n", "sub/state.md": "It sells tea.\n"}, ""),
     ("claude-export", {"conversations.json": CLAUDE}, ""),
@@ -81,6 +82,7 @@ def test_a_source_is_recognised_and_importing_it_twice_changes_nothing(
                 "web/CLAUDE.md",
                 "CLAUDE.md",
                 "style.mdc",
+                "web/style.mdc",
                 ".cursorrules",
             )
         )

@@ -50,7 +50,8 @@ def _detect_folder(folder: Path) -> str | None:
         return "obsidian"
     if any(DAY.match(file.name) for file in files):
         return "daily-logs"
-    if any(file.parent == folder and _holds_instructions(file) for file in files):
+    are_rules = bool(files) and all(file.suffix.lower() == _RULE for file in files)
+    if are_rules or any(file.parent == folder and _holds_instructions(file) for file in files):
         return "agents-md"
     if (folder / "MEMORY.md").is_file():
         return "daily-logs"
