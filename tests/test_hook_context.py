@@ -146,6 +146,10 @@ def test_a_resumed_session_gets_only_what_is_new(vault: Vault, ask: Ask) -> None
     assert "UTC" not in told
 
 
+def test_a_session_without_an_id_that_goes_on_gets_its_start(vault: Vault, ask: Ask) -> None:
+    assert "All timestamps are UTC." in ask(vault(NOTES), "session-start", session="", source="resume")
+
+
 def test_a_subagent_is_shown_what_names_a_file_apart_from_its_session(vault: Vault, ask: Ask) -> None:
     fact = note("enc-1", "fact", "Encoding is a hot path: no logging.", applies_to="[src/a.py]")
     folder = vault(

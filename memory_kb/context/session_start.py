@@ -59,7 +59,7 @@ def read_start(
 
     def read(filters: Filters, origin: str | None = None) -> list[Memory]:
         found = [one for one in index.memories(filters, origin=origin) if one.id not in shown]
-        return [one for one in found if one.word("session_id") != session] if goes_on else found
+        return [one for one in found if one.word("session_id") != session] if goes_on and session else found
 
     proposed = read(EVERYTHING._replace(statuses=("proposed",)))
     tasks = here._replace(learning_types=("task",))
