@@ -140,6 +140,11 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
         ("We use Jest for tests.", "We prefer Vitest over Jest for unit tests.", True),
         ("Always write docstrings in Google style.", "I prefer NumPy style docstrings instead of Google style.", True),
         ("Always deploy API docs to Google Cloud.", "I prefer AWS for the site instead of Google Cloud.", False),
+        (
+            "Always indent Go source files with tabs.",
+            "I prefer spaces instead of tabs to indent Python source files.",
+            False,
+        ),
         ("We deploy only with Jenkins, from main.", "We moved from Jenkins to GitHub Actions.", False),
         ("We use pnpm, not npm.", "We use pnpm, not yarn.", False),
         ("We use tabs in Go files, not spaces.", "We use spaces, not tabs.", False),

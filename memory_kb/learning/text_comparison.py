@@ -320,14 +320,16 @@ def is_replaced(older: str, newer: str) -> bool:
 def _is_left(older: str, newer: str) -> bool:
     """Return whether a newer statement names what an older one says as what no longer holds.
 
-    What else the older one says is in the newer one, too; of three words and more one may be missing, such as its verb.
+    What else the older one says is in the newer one, too. Of three words and more the first, which is its verb, may be
+    missing; any other may be what the older one holds for.
     """
     kept = _LEFT.sub(" ", older)
     if not _DENIALS.isdisjoint(words_of(kept)):
         return False
-    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
-    missing = rest - left - frozenset(_informative(_LEFT.sub(" ", newer)))
-    return not left.isdisjoint(rest) and len(missing) <= (len(rest - left) > 2)
+    said, left = _informative(_USES.sub(" ", kept)), frozenset(_informative(" ".join(_LEFT.findall(newer))))
+    others, new = [word for word in said if word not in left], frozenset(_informative(_LEFT.sub(" ", newer)))
+    missing = [word for word in others if word not in new]
+    return not left.isdisjoint(said) and (not missing or (len(others) > 2 and missing == others[:1]))
 
 
 def _denials(text: str) -> frozenset[str]:
