@@ -84,8 +84,8 @@ MARKERS = (
         + r")(?=[\w`])",
         r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
         r"we (?:don't|do not|dont) (?!(?:want|need|have|know|see|care|think|seem|get|really|even|actually|yet)\b)(?=\w+ (?!(?:that|this|it)\b)\w)",
-        # "Nie" is "not" in Polish: it counts between German words, and before an infinitive at the end.
-        r"(?:(?:wir )?(?:\w+ )?(?:immer|niemals)|wir \w+ nie|(?:\w+ )?nie(?=.* \w+e[lr]?n\W*$))\b(?! (?:wieder|mehr|noch)\b)(?=.* )",
+        # "Nie" is "not" in Polish: it counts behind a German verb, and before an infinitive at the end.
+        r"(?:(?:wir )?(?:\w+ )?(?:immer|niemals)|(?:wir \w+|\w{4,}(?<!i)e) nie|(?:\w+ )?nie(?=.* \w+e[lr]?n\W*$))\b(?! (?:wieder|mehr|noch)\b)(?=.* )",
         # "Toujours" is "still" as well, but not before what is to be done, and not after "to have" and "to be".
         r"toujours (?=\w+(?:er|ir|re|ez)\b)|(?:jamais|siempre|nunca|sempre)\b"
         r"|(?:on|nous|ne|n')\s?(?!(?:n'|a|est|avons|sommes)\b)(?:\w+ ){1,3}(?:toujours|jamais)\b",
