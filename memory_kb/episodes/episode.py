@@ -111,7 +111,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
 def _choose_title(goal: str, trace: Trace) -> str:
     """Return the title of an episode: its goal, or what was done where that is a word or two, such as "ok, 14"."""
     named = title_of(goal)
-    if _says_enough(named):
+    if _makes_title(named):
         return named
     if trace.commits:
         return shorten(trace.commits[-1].subject, _TITLE)
@@ -121,10 +121,10 @@ def _choose_title(goal: str, trace: Trace) -> str:
 
 def title_of(goal: str) -> str:
     """Return the first sentence of a goal that has three words or more, which no greeting has."""
-    return shorten(next(filter(_says_enough, sentences(goal)), goal), _TITLE).rstrip(".:")
+    return shorten(next(filter(_makes_title, sentences(goal)), goal), _TITLE).rstrip(".:")
 
 
-def _says_enough(sentence: str) -> bool:
+def _makes_title(sentence: str) -> bool:
     return len(sentence) >= _FEWEST_SIGNS if has_cjk(sentence) else len(sentence.split()) >= _FEWEST_WORDS
 
 

@@ -262,7 +262,7 @@ class _Tracer:
         elif is_human(event):
             self._person(event)
         elif event.type == "message" and event.role == "agent":
-            self.ordered = self.ordered or _first_sentence(clean_for_model(event.content))
+            self.ordered = self.ordered or _first_line(clean_for_model(event.content))
         elif event.type == "tool_result":
             self._note_answer(*(self.pending.pop(event) or self._begin(event)), event)
         elif event.type == "event":
@@ -329,7 +329,7 @@ class _Tracer:
         if not known.goal or (_is_short(known.goal) and not _is_short(said)):
             self.facts = self.facts._replace(goal=shorten(" ".join(find_subject(message).split()), _TASK))
         if not said:
-            self.pasted = self.pasted or _first_sentence(message)
+            self.pasted = self.pasted or _first_line(message)
             return
         if known.turns and (known.actions or known.goal == self.facts.goal):
             self._add_line(event, f"user: “{shorten(said, _SAID)}”")
@@ -393,7 +393,7 @@ def _is_short(goal: str) -> bool:
     return len(goal) < _LEAST_GOAL[1] if has_cjk(goal) else len(goal.split()) < _LEAST_GOAL[0]
 
 
-def _first_sentence(message: str) -> str:
+def _first_line(message: str) -> str:
     """Return the first line of a message that is long enough to say something, or ""; of one with a credential none."""
     if find_credential(message):
         return ""
