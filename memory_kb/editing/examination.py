@@ -25,7 +25,7 @@ from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.headings import find_anchor, say_missing
-from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures
+from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures, is_within
 from memory_kb.model import Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.file_edits import NoteText
@@ -149,7 +149,7 @@ class _DraftCheck:
                 yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
         comments = find_percent_comments(self._text)
         for found in find_links(self._text, entry.body.start, entry.body.end, with_own=True):
-            is_commented = any(one.start < found.span.start < one.end for one in comments)
+            is_commented = is_within(found.span.start, comments)
             if not found.is_attachment:
                 yield from self._check_link(found._replace(anchor="") if is_commented else found)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.index.database import connect_sqlite, read_version, transaction
 from memory_kb.index.entry_texts import EntryText
-from memory_kb.markdown.links import find_links, find_percent_comments
+from memory_kb.markdown.links import find_links, find_percent_comments, is_within
 from memory_kb.regular_files import make_folder, open_regular
 
 #: Its path in the machine folder.
@@ -88,7 +88,7 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
     seen: dict[tuple[str, str], bool] = {}
     place, comments = 0, find_percent_comments(text)
     for link in find_links(text):
-        anchor = "" if any(one.start < link.span.start < one.end for one in comments) else link.anchor
+        anchor = "" if is_within(link.span.start, comments) else link.anchor
         if (link.target, anchor) in seen or link.is_attachment:
             continue
         seen[link.target, anchor] = True

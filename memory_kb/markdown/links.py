@@ -2,7 +2,9 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -116,6 +118,17 @@ def find_percent_comments(text: str) -> tuple[Span, ...]:
         (Span(start=5, end=28),)
     """
     return tuple(Span(*found.span()) for found in _PERCENT_COMMENT.finditer(text)) if "%%" in text else ()
+
+
+def is_within(place: int, spans: Sequence[Span]) -> bool:
+    """Return whether a place is in one of some stretches, which are in their order.
+
+    Example:
+        >>> is_within(4, [Span(0, 2), Span(3, 5)]), is_within(2, [Span(0, 2), Span(3, 5)])
+        (True, False)
+    """
+    before = bisect_right(spans, place, key=attrgetter("start"))
+    return before > 0 and place < spans[before - 1].end
 
 
 _PICTURE = lazy_regex(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
