@@ -532,6 +532,13 @@ def test_an_option_of_a_command_that_a_note_writes_is_a_word(vault: Vault, open_
     assert found(kb, '"is slow" -rf') == ["memory/learnings/slow.md"]
 
 
+def test_what_stands_in_quotes_in_a_question_counts_even_if_it_is_a_common_word(vault: Vault, open_kb: Open) -> None:
+    texts = {"who": "Run who to see the users.", "manual": "The manual is on paper."}
+    kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
+    assert set(found(kb, 'Is there a manual of "who"?')) == {f"memory/learnings/{name}.md" for name in texts}
+    assert found(kb, "Is there a manual of who?") == ["memory/learnings/manual.md"]
+
+
 def test_a_phrase_that_occurs_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
     result = names.search('"client broken" v1', sync=False)
     assert result.hits[0].path == "memory/learnings/version.md"

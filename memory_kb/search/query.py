@@ -24,7 +24,7 @@ _MAX_CHARS = 4_000
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
 _PART = lazy_regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
 _PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
-#: What ends a sentence, in any script. One is read as a text: its quotes and dashes are no signs for the search.
+#: What ends a sentence, in any script. One is read as a text: its dashes exclude nothing, nor need its phrases occur.
 _SENTENCE_ENDS = tuple("?!.…;؟۔।。！？።፧")
 _WORD = lazy_regex(r"[^\W_]")
 _TOKEN = lazy_regex(r"[^\W_]+")
@@ -151,21 +151,20 @@ class TextQuery(NamedTuple):
 def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
     """Read a query: words, `"exact phrases"` and `-excluded` ones, of which `options` are words all the same.
 
-    Anything else is a word too, and all are words in what ends like a sentence. Stop words are left out unless there
-    is nothing else. A name such as `foo-bar` or `v1.2.3` is looked for as it is and in its parts, CJK runs as bigrams.
+    Anything else is a word too. In what ends like a sentence all are words, and phrases are further ones. Stop words
+    are left out unless there is nothing else. A name such as `foo-bar` or `v1.2.3` is looked for as it is and in its
+    parts, CJK runs as bigrams.
 
     Example:
         >>> parse_query('fix "flaky tests" in user_name -legacy').expression
         '("flaky tests" AND ("flaky tests" OR "fix" OR "user_name" OR "user" OR "name")) NOT ("legacy")'
-        >>> parse_query('Who wrote the song "Africa"?').expression
-        '"wrote" OR "song" OR "Africa"'
+        >>> parse_query('Who wrote "Holding Back"?').expression
+        '"wrote" OR "Holding" OR "Back" OR "Holding Back"'
         >>> parse_query("C++").expression
         '"C" OR "Cplusplus"'
         >>> parse_query('*:"').is_empty
         True
     """
-    if text.rstrip().endswith(_SENTENCE_ENDS):
-        return parse_words(text)
     text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
     phrases: dict[str, None] = {}
     excluded: dict[str, None] = {}
@@ -182,7 +181,11 @@ def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
                 excluded[word] = None
         else:
             words.append(part[3])
-    return _make_query(words, tuple(phrases)[:MAX_TERMS], tuple(excluded)[:MAX_TERMS])
+    wanted = tuple(phrases)[:MAX_TERMS]
+    if text.rstrip().endswith(_SENTENCE_ENDS):
+        sentence = parse_words(text)
+        return sentence._replace(terms=tuple(dict.fromkeys((*sentence.terms, *wanted))))
+    return _make_query(words, wanted, tuple(excluded)[:MAX_TERMS])
 
 
 def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
