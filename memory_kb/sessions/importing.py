@@ -52,25 +52,30 @@ class _Target:
         self.counts: Counter[str] = Counter()
         self.redacted: set[str] = set()
         self._known: set[int] = set()
+        #: The records that are there whole, as a later one is there, too.
+        self._whole: set[int] = set()
         #: What a hook logged, or another kind of transcript: how often, by what it says.
         self._logged: dict[str, Counter[int]] = {}
         self._logged_calls: set[str] = set()
-        self._has_start = not self.writer.is_empty
+        self._has_start, record = not self.writer.is_empty, ""
         for event in files.read(session) if self._has_start else ():
             if event.origin:
                 self._known.add(_digest(event.origin))
+                if record not in ("", _record_of(event.origin)):
+                    self._whole.add(_digest(record))
+                record = _record_of(event.origin)
             if said := _content_of(event):
                 self._logged.setdefault(_transcript_kind(event), Counter())[_digest(said)] += 1
 
-    def write(self, event: Event, labels: Labels, now: datetime) -> None:
-        """Append an event unless its origin is there already, or a hook logged it."""
+    def write(self, event: Event, labels: Labels, now: datetime, former: str = "") -> None:
+        """Append an event unless its origin is there already, also a former one, or a hook logged it."""
         key = _digest(event.origin or "")
         if event.origin == "start" and self._has_start:
             # A transcript may begin several times, and a session may have been begun here: it has one start.
             self.counts["known"] += key in self._known
             self._known.discard(key)
             return
-        if key in self._known:
+        if key in self._known or (former and self._was_imported(former)):
             self.counts["known"] += 1
             return
         own = event._replace(job=labels.job, task=labels.task, agent=labels.agent or event.agent)
@@ -84,6 +89,9 @@ class _Target:
         self.redacted.update(done.redacted)
         self.counts["added"] += 1
         self.counts["injected"] += done.event.injected is not None
+
+    def _was_imported(self, former: str) -> bool:
+        return _digest(former) in self._known or _digest(_record_of(former)) in self._whole
 
     def report(self, source: Path, kind: str) -> SessionImported:
         """Return what was written."""
@@ -113,6 +121,11 @@ class _Target:
                     self._logged_calls.add(event.call_id)
                 return True
         return False
+
+
+def _record_of(origin: str) -> str:
+    """Return the name of the record that an origin is a part of."""
+    return origin.rpartition(".")[0]
 
 
 def _transcript_kind(event: Event) -> str:
@@ -191,7 +204,7 @@ class TranscriptImport:
                 session = names[found.session]
                 if session not in targets:
                     targets[session] = _Target(self._files, check_id(session), stack)
-                targets[session].write(found.event, self._labels, self._now)
+                targets[session].write(found.event, self._labels, self._now, found.former)
         done = [target.report(source, kind) for target in targets.values()]
         # What belongs to no session counts with the first.
         first, *others = done or [SessionImported(named or fallback, str(source), kind)]

@@ -67,30 +67,48 @@ def _read_turn(turn: Turn, made: EventMaker) -> None:
 
 
 def _read_turns(
-    turns: Iterable[Turn], made: EventMaker, read: Callable[[Turn, EventMaker], None], *, wanted: str
+    turns: Iterable[Turn],
+    made: EventMaker,
+    read: Callable[[Turn, EventMaker], None],
+    *,
+    wanted: str,
+    split: Callable[[Turn], Iterable[Turn]] = lambda turn: (turn,),
 ) -> Iterator[LineResult]:
-    """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none."""
+    """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none.
+
+    `split` gives the pieces of a turn that have names of their own.
+    """
     is_begun = False
     for turn in turns:
         if turn.role == "preamble":
             read(turn, made)
             continue
-        key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         made.ts = _time_in(turn.mark) or made.ts
         if not is_begun:
             made.is_named = made.session is not None
-            made.session = made.session or _name_session(turn.text, key)
+            made.session = made.session or _name_session(turn)
             yield made.begin()
             is_begun = True
-        read(turn, made)
-        yield from made.results(key)
+        pieces = list(split(turn))
+        # Earlier versions had one name for a whole answer, behind which they counted its events.
+        is_cut = [piece.text.strip() for piece in pieces] != [turn.text.strip()]
+        former, number = made.name_record(_key(turn)) if is_cut else "", 0
+        for piece in pieces:
+            read(piece, made)
+            for result in made.results(_key(piece)):
+                yield result._replace(former=f"{former}.{number}" if former else "")
+                number += result.event is not None
     if not is_begun:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
 
-def _name_session(text: str, key: bytes) -> str:
-    words = re.sub(r"[^a-z0-9-]", "", slugify(text[:80], 40)).strip("-")
-    return f"chat-{words + '-' if words else ''}{hash_of(key)[:8]}"
+def _key(turn: Turn) -> bytes:
+    return f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
+
+
+def _name_session(turn: Turn) -> str:
+    words = re.sub(r"[^a-z0-9-]", "", slugify(turn.text[:80], 40)).strip("-")
+    return f"chat-{words + '-' if words else ''}{hash_of(_key(turn))[:8]}"
 
 
 def _time_in(text: str) -> str:
@@ -184,8 +202,8 @@ _FILE = re.compile(
 
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
-    turns = chain.from_iterable(map(_split_answer, turns_of(lines, {"role": _SPECSTORY_TURN})))
-    return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_")
+    turns = turns_of(lines, {"role": _SPECSTORY_TURN})
+    return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_", split=_split_answer)
 
 
 def _split_answer(turn: Turn) -> Iterator[Turn]:

@@ -24,7 +24,8 @@ class LineResult(NamedTuple):
     """What a reader made of one line: an event of a session, a problem, or neither.
 
     `session` is None where the transcript does not name its own, and `is_named` is false where it is called by its
-    first turn, which others may have as well; `line` is where a problem is.
+    first turn, which others may have as well; `line` is where a problem is. `former` is the origin under which earlier
+    versions imported the event, where it was another one.
     """
 
     session: str | None = None
@@ -32,6 +33,7 @@ class LineResult(NamedTuple):
     problem: str | None = None
     line: int = 0
     is_named: bool = True
+    former: str = ""
 
 
 #: A line of a transcript, or None for one that is too long to be read.
@@ -93,14 +95,15 @@ class EventMaker:
         if not events:
             yield LineResult(self.session)
             return
-        origin = record if isinstance(record, str) else self._name(record)
+        origin = record if isinstance(record, str) else self.name_record(record)
         for number, event in enumerate(events):
             role = "agent" if self.is_subagent and event.role == "user" else event.role
             ts, named = event.ts or self.ts, event.origin or f"{origin}.{number}"
             yield LineResult(self.session, event._replace(ts=ts, agent=self.agent, role=role, origin=named))
         self.ts = events[-1].ts or self.ts
 
-    def _name(self, content: bytes) -> str:
+    def name_record(self, content: bytes) -> str:
+        """Return the name of a record that has none of its own, by its content and by how often that came before."""
         digest = hashlib.sha256(content.strip(), usedforsecurity=False).digest()[:8]
         self._seen[digest] += 1
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
