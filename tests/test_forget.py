@@ -97,6 +97,19 @@ def test_forgetting_a_plain_note_puts_a_block_before_it(vault: MakeVault, open_k
     assert kb.show(hit.id).status == "retired"
 
 
+@pytest.mark.parametrize(
+    "data", [b'+++\ntitle = "Walrus"\n+++\nText.\n', b"\xef\xbb\xbf+++\r\ndraft = true\r\n+++\r\nWalrus.\r\n"]
+)
+def test_nothing_is_put_before_the_frontmatter_of_another_tool(vault: MakeVault, open_kb: OpenKB, data: bytes) -> None:
+    folder = vault({"note.md": data})
+    kb = open_kb(folder)
+    (hit,) = kb.search("walrus").hits
+    with pytest.raises(CannotSplice, match=r"note\.md is TOML"):
+        kb.forget(hit.id)
+    assert (folder / "note.md").read_bytes() == data
+    assert kb.search("walrus").hits
+
+
 @pytest.mark.parametrize("delete", [False, True])
 def test_a_note_whose_block_cannot_be_read_is_left_as_it_is(vault: MakeVault, open_kb: OpenKB, delete: bool) -> None:
     data = b"---\nbad: x: y\n---\nWalrus text.\n"

@@ -265,6 +265,8 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
     """
     entry = find_entry(text, path, entry_id)
     if not entry.has_frontmatter:
+        if text.startswith("+++"):
+            raise CannotSplice(f"the frontmatter of {path} is TOML, which no command changes")
         fields = {"id": entry.id, "kind": entry.kind} | dict(values)
         return "".join(
             (newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text)
