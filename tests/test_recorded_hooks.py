@@ -11,7 +11,7 @@ import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import find_agent
+from memory_kb.agents.agent import find_agent, find_caller
 from memory_kb.agents.payloads import HookAnswer, read_hook_call
 
 Vault = Callable[[Files], Path]
@@ -141,6 +141,7 @@ def test_what_cursor_writes_as_json_into_a_text_is_read() -> None:
     [
         ("2 errors in 2.80s\n<shellId: 0 completed with exit code 2>", "success", False),
         ("8 passed\n<shellId: 1 completed with exit code 0>", "success", True),
+        ("Changed src/a.py.", "success", True),
         ("The user rejected it.", "rejected", False),
     ],
 )
@@ -148,7 +149,9 @@ def test_what_copilot_sends_to_the_hooks_of_claude_code_is_read(text: str, kind:
     """Copilot CLI 1.0.102 calls what is in `.claude/settings.json` itself, in a form of its own."""
     said = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "pytest"}}
     said |= {"tool_result": {"result_type": kind, "text_result_for_llm": text}}
-    _, result = read_hook_call(find_agent("claude-code"), "tool", json.dumps(said).encode()).events
+    _, result = read_hook_call(
+        find_caller("claude-code", {"COPILOT_CLI": "1"}), "tool", json.dumps(said).encode()
+    ).events
     assert (result.content, result.ok) == (text, is_good)
 
 

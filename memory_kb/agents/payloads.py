@@ -174,10 +174,13 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
     if isinstance(result, dict):
         code = _exit_code(result)
         marks = (result.get("is_error") is True, result.get("isError") is True, result.get("success") is False)
-        if any(marks) or result.get("error") or result.get("result_type", "success") != "success":
+        kind = result.get("result_type")
+        if any(marks) or result.get("error") or kind not in (None, "success"):
             return False
         if type(code) is int:
             return code == 0
+        if kind == "success":
+            return True
     return True if agent.name in ("claude-code", "gemini-cli") else None
 
 
