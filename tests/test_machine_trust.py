@@ -153,6 +153,7 @@ def test_a_shipped_index_of_sessions_is_made_anew(folder: Path, run: Run) -> Non
     done = run("--vault", folder, "session", "search", "event")
     assert "another day" in done.stdout
     assert "was not made by this machine; it is kept as .sessions.db.foreign" in done.stderr
+    assert not database.stat().st_mode & 0o077, "what is said in sessions is their owner's alone"
     assert "curl" not in done.stdout + run("--vault", folder, "session", "search", "curl").stdout
 
 

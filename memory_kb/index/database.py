@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.regular_files import SIDE_FILES
+from memory_kb.regular_files import SIDE_FILES, open_regular
 from memory_kb.vault import hold_lock
 
 #: Seconds a statement waits for another process's commit.
@@ -29,13 +29,15 @@ MADE_HERE = "made_here"
 class Schema(NamedTuple):
     """The tables of a database: their ids in its header, the statements that make them anew, and the lock beside it.
 
-    One of them is `meta`, with facts about the database by their keys.
+    One of them is `meta`, with facts about the database by their keys. A new file that `is_private` can be read by its
+    owner alone.
     """
 
     application_id: int
     version: int
     script: str
     lock: str
+    is_private: bool = False
 
     @property
     def header(self) -> tuple[int, int]:
@@ -125,6 +127,7 @@ def open_database(
         connection = connect_sqlite(path)
         _make_current(connection, schema, None)
         return connection, ()
+    _make_private(path, schema)
     current = open_if_current(path, schema, wait, mark)
     if current:
         return current, ()
@@ -134,6 +137,7 @@ def open_database(
         if ending := _find_foreign(path, schema, mark):
             why = "was not a usable index" if ending == ".broken" else "was not made by this machine"
             notices.append(f"{path.name} {why}; it is kept as {_set_aside(path, ending)} and rebuilt")
+        _make_private(path, schema)
         connection = connect_sqlite(path, wait)
         with _closing_on_error(connection):
             _, version = read_version(connection)
@@ -144,6 +148,12 @@ def open_database(
             if fill and not version:
                 fill(connection, path)
         return connection, tuple(notices)
+
+
+def _make_private(path: Path, schema: Schema) -> None:
+    """Make the file of a private database where there is none, as SQLite would make one that others may read."""
+    if schema.is_private and not path.exists():
+        os.close(open_regular(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def open_if_current(place: Path | str, schema: Schema, wait: float, mark: str | None) -> sqlite3.Connection | None:

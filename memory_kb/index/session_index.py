@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from memory_kb.index.event_search import EventFinder
 from memory_kb.injected_text import remove_injected
 from memory_kb.machine_seal import Seal
 from memory_kb.model import to_int64
-from memory_kb.regular_files import SESSIONS_DATABASE, open_for_reading, open_regular
+from memory_kb.regular_files import SESSIONS_DATABASE, open_for_reading
 from memory_kb.reports import SessionHit
 from memory_kb.store.session_events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
@@ -88,7 +87,8 @@ INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
 """
 
 
-_TABLES = Schema(APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, "sessions.lock")
+#: What is said in sessions is nobody else's business.
+_TABLES = Schema(APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, "sessions.lock", is_private=True)
 
 #: An event that comes after the end opens the session again.
 _STATEMENT = """
@@ -223,9 +223,6 @@ class SessionIndex:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             try:
-                if not self.path.exists():
-                    # What is said in sessions is nobody else's business.
-                    os.close(open_regular(self.path, os.O_RDWR | os.O_CREAT, 0o600))
                 self._opened, notices = open_database(self.path, _TABLES, BUSY_SECONDS, self._mark)
                 self.notices += notices
             except (sqlite3.OperationalError, OSError, VaultBusy) as exc:
