@@ -51,6 +51,9 @@ def test_init_among_notes_says_how_they_are_found_again(run: Run, tmp_path: Path
         in said
     )
     assert "No results" in run("--vault", folder, "search", "green").stderr
+    (folder / "memory/config.yaml").unlink()
+    again = run("init", folder)
+    assert "made" in again.stdout and "remove" not in again.stderr  # there may be memories by now
     shutil.rmtree(folder / "memory")
     assert "teas/green.md" in run("--vault", folder, "search", "green").stdout
 

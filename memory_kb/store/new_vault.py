@@ -30,7 +30,10 @@ _MOST_FOLDERS = 1_000
 
 
 class CreatedVault(NamedTuple):
-    """A vault's folder, the files that had to be made for it, and the folder of the vault that it is in."""
+    """A vault's folder, the files that had to be made for it, and the folder of the vault that it is in.
+
+    `notes_beside` are the notes in the folder of one that is new, which are outside of it.
+    """
 
     folder: Path
     created: tuple[Path, ...]
@@ -48,7 +51,7 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
             f"no vault can be made in {folder}: it is among the notes of the vault {around}",
             "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
         )
-    created: list[Path] = []
+    is_new, created = not memory.exists(), list[Path]()
     try:
         memory.mkdir(parents=True, exist_ok=True)
         # Anything in MEMORY.md would count as known.
@@ -63,7 +66,8 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
         reason = f"{blocked} is a file" if blocked else exc.strerror
         hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
         raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
-    return CreatedVault(Path(os.path.realpath(place)), tuple(created), _count_notes_beside(place), around)
+    beside = _count_notes_beside(place) if is_new else 0
+    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around)
 
 
 def _count_notes_beside(place: Path) -> int:
