@@ -94,11 +94,8 @@ class Hooks:
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
         if event == "session-end":
-            return HookAnswer(
-                sessions_to_end=(call.session,)
-                if call.session and self._sessions.files.path(call.session).exists()
-                else ()
-            )
+            is_logged = call.session is not None and self._sessions.files.path(call.session).exists()
+            return HookAnswer(sessions_to_end=(call.session,) if call.session and is_logged else ())
         if event == "before-tool":
             return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
         owes_start = event == "prompt" and self._owes_start(call, agent)

@@ -34,9 +34,9 @@ _COPILOT_EXIT = lazy_regex(r"\n<[^<>\n]* with exit code (-?\d+)>\s*\Z")
 class HookCall(NamedTuple):
     """What a hook receives: the session as an id of ours, the folders it works in, the prompt, events for the log.
 
-    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called, `subagent` the one
-    that does what the events say, if it is not the session's own agent. The agent can be
-    asked something at the first stop of a main agent that came to its end by itself.
+    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called, `subagent` the
+    one that does what the events say, if it is not the session's own agent. The agent can be asked something at the
+    first stop of a main agent that came to its end by itself.
     """
 
     session: str | None = None

@@ -93,7 +93,7 @@ def check_path(path: str, vault: Vault) -> None:
 
 
 def way_of(entry: Entry, text: str, name: str) -> str:
-    """Return which of an entry's names in a note to change: for its `title`, the field or heading that it comes from."""
+    """Return which name of an entry in a note to change: for its `title`, the field or heading that it comes from."""
     if name != "title":
         return name
     if entry.title:

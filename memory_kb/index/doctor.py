@@ -302,7 +302,7 @@ def is_file(vault: Vault, source: str, target: str) -> bool:
 
 
 def _leads_elsewhere(path: str, target: str) -> bool:
-    """Return whether a link leads out of the vault, or from a folder that a site generator knows: `@/a.md`, `@site/a.md`."""
+    """Return whether a link leads out of the vault, or is one of a site generator: `@/a.md`, `@site/a.md`."""
     return path.startswith("..") or _ALIAS.match(target) is not None
 
 

@@ -159,7 +159,7 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
 
 
 def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
-    """Return an entry and those that may link to it, each with its text: to parse all takes a minute in a large vault."""
+    """Return an entry and those that may link to it, with their texts: to parse all of a large vault takes a minute."""
     ends = {posixpath.basename(name).removesuffix(".md") for name in called}
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):

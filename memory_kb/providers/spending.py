@@ -79,7 +79,8 @@ class Metered(NamedTuple):
             >>> str(Metered(1, 1_200, 80, 0.0031))
             '1 call, 1,200 tokens in and 80 out, $0.0031'
         """
-        return f"{pluralize(self.calls, 'call')}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+        tokens = f"{self.input_tokens:,} tokens in and {self.output_tokens:,} out"
+        return f"{pluralize(self.calls, 'call')}, {tokens}, ${self.usd:.4f}"
 
     def plus(self, other: Metered, sign: int = 1) -> Metered:
         """Return the sum of this and another, or with `sign` -1 the difference.

@@ -43,10 +43,10 @@ class SearchTrace(NamedTuple):
     """The result of every step of a search, in the order of the steps.
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
-    those that no more specific scope says again, `groups` the kept ones with neighbours joined, each text once, as they compete, and
-    `ordered` the groups after the reranking. `finder` finds the query's words, and `said` are those that each of the
-    first sections says. `coverage` is about the share of the query, by the rarity of its words, that the best passage
-    says.
+    those that no more specific scope says again, `groups` the kept ones with neighbours joined, each text once, as
+    they compete, and `ordered` the groups after the reranking. `finder` finds the query's words, and `said` are those
+    that each of the first sections says. `coverage` is about the share of the query, by the rarity of its words, that
+    the best passage says.
     """
 
     found: FoundCandidates

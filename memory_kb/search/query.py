@@ -98,7 +98,7 @@ class TextQuery(NamedTuple):
         return tuple(term for term in self.terms if term not in self.parts)
 
     def nouns(self) -> dict[str, str]:
-        """Return, by term, the noun of a verb such as "deploy", and the verb of a noun: the index stems them differently.
+        """Return, by term, the noun of a verb such as "deploy", or the verb of a noun: their stems differ in the index.
 
         Example:
             >>> parse_query("deploying").nouns(), parse_query("deployments").nouns()

@@ -190,7 +190,7 @@ _BLOCK = re.compile(
 _WENT = re.compile(r"^(?:(?P<failed>Error)|Result):$", re.MULTILINE)
 _MARKUP = re.compile(r"</?(?:details|summary)>")
 _COMMAND = re.compile(r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$", re.DOTALL | re.MULTILINE)
-#: The file of a call: its first line names it up to the line's end, or it has a line of its own; else what the tool said.
+#: The file of a call: named by its first line up to the end, or on a line of its own, else by what the tool said.
 _FILE = re.compile(
     r"\A[^\n]*(?:\b(?:Read|Edit) file: (?!undefined$)|\bApply patch for )(?P<named>[^\n]+)"
     r"|^[ \t]*`(?P<quoted>(?!\w+://)[^`\n]+)`[ \t]*$"

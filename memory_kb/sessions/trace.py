@@ -88,7 +88,7 @@ class Traces:
         self._last: tuple[Trace, ...] = ()
 
     def of(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
-        """Return the facts of a session, one trace for each task; `on_problem` is called with lines that are no events."""
+        """Return the facts of a session, one trace for each task; `on_problem` gets the lines that are no events."""
         key = session, self._files.path(session).stat().st_size
         if on_problem or key != self._key:
             events = self._files.read(session, on_problem)
@@ -237,7 +237,7 @@ class _Tracer:
         self.commits: list[Commit] = []
         self.changed, self.seen, self.made = dict[str, None](), dict[str, None](), dict[str, None]()
         self.constraints, self.links = dict[str, None](), dict[str, None]()
-        #: The first line of what was pasted, and of what another agent asked: for a session in which nobody says its goal.
+        #: The first line of what was pasted, and of what another agent asked: the goal where nobody says it.
         self.pasted = self.ordered = ""
         self.reverted: list[Reverted] = []
         #: The files changed since the person spoke before last, and their request to revert them.

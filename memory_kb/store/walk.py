@@ -137,7 +137,7 @@ class _Walker:
         return _stat_note(os_path, path, self._root.folder, self._problems)
 
     def takes_path(self, os_path: str) -> bool:
-        """Return whether a note is taken if it is there, going down into every folder on the way and through no link."""
+        """Return whether a note is taken if it is there, through every folder on the way and through no link."""
         top = str(self._root.folder)
         if not os_path.startswith(os.path.join(top, "")):
             return False
