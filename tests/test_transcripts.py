@@ -156,6 +156,17 @@ def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path
     assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
 
 
+@pytest.mark.parametrize("kind", [["message"], {"a": 1}, 5, None], ids=str)
+def test_a_record_of_no_kind_does_not_stop_a_rollout(kind: object, open_kb: Open, folder: Path, tmp_path: Path) -> None:
+    kb = open_kb(folder)
+    odd: list[Record] = [
+        {"type": kind, "payload": {"type": kind}},
+        {"type": "response_item", "payload": {"type": kind}},
+    ]
+    (report,) = kb.sessions.import_(write(tmp_path / "rollout-2026-03-02-x1.jsonl", [*CODEX[:3], *odd, *CODEX[3:]]))
+    assert (report.session, report.added) == ("x1", 15)
+
+
 def test_a_conversation_in_markdown(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     chat = tmp_path / "chat.md"

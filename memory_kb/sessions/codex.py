@@ -48,23 +48,23 @@ def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         yield from made.results(line)
 
 
-def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
+def _unwrap(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return the kind of a record and what it holds; in the older form these have no envelope."""
     kind, payload = record.get("type"), record.get("payload")
     if not isinstance(payload, dict):
-        return ("session_meta" if "id" in record and kind is None else kind), record
+        return "session_meta" if "id" in record and kind is None else str(kind), record
     if kind == "session_meta":
         return kind, payload["meta"] if isinstance(payload.get("meta"), dict) else payload
-    return (kind if kind == "compacted" else payload.get("type")), payload
+    return kind if kind == "compacted" else str(payload.get("type")), payload
 
 
-def _read_item(kind: object, item: Mapping[str, Any], made: EventMaker) -> None:
+def _read_item(kind: str, item: Mapping[str, Any], made: EventMaker) -> None:
     if kind == "message":
         made.message(item.get("role"), item.get("content"))
     elif kind == "reasoning":
         made.thinking(text_of(item.get("summary")) or item.get("content"))
     elif kind in _CALLS:
-        tool = printable_line(text_of(item.get("name") or _CALLS[str(kind)]))
+        tool = printable_line(text_of(item.get("name") or _CALLS[kind]))
         name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
         args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
         made.call(name, args, item.get("call_id") or item.get("id"))
