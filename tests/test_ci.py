@@ -342,6 +342,11 @@ def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault,
     assert run("--vault", folder, "eval", "--propose", "5").stdout == ""
 
 
+def test_a_page_with_an_id_among_plain_notes_is_proposed(vault: MakeVault, run: Run) -> None:
+    folder = vault({"tea.md": "---\nid: tea-1\n---\n# Tea\n\nThe walrus drinks oolong at the harbour every morning.\n"})
+    assert "expect: [tea-1]" in run("--vault", folder, "eval", "--propose", "5").stdout
+
+
 def test_what_only_one_person_has_is_not_proposed_to_the_team(vault: MakeVault, run: Run, home: Path) -> None:
     folder = vault({"memory/a.md": "# Nothing of ours\n"})
     write_files(

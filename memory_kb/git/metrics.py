@@ -169,7 +169,8 @@ def propose_queries(
     """
     # The queries are the team's, in the repository; a global home is one person's.
     ours = (one for one in memories if one.place.scope != "global")
-    here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
+    lasting = (one for one in ours if one.is_ours or (one.fault is None and "id" in one.metadata))
+    here = {one.id: one for one in lasting if one.is_live and not one.is_superseded}
     asked = {fold_case(one.question) for one in known}
     covered = {
         entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
