@@ -69,6 +69,11 @@ class Memory(NamedTuple):
         return self.fault is None and (self.names_kind or is_among_memories)
 
     @property
+    def may_be_flagged(self) -> bool:
+        """Whether it may get a flag, and so wait for review: a memory, or a page that a person let cite code."""
+        return self.is_ours or (self.fault is None and "cites" in self.metadata)
+
+    @property
     def names_kind(self) -> bool:
         """Whether its frontmatter has a kind or type that is a word of the format."""
         kind, type_ = (str(self.metadata.get(name, "")).strip().lower() for name in ("kind", "type"))

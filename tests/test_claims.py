@@ -193,6 +193,17 @@ def test_flags_come_and_go_and_nothing_else_changes(project: Path, open_kb: Open
     )
 
 
+def test_the_flag_of_a_page_among_plain_notes_waits_for_review(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({"page.md": "---\nid: p1\ntitle: Pay\n---\nSee `src/a.py:4-7`.\n", "src/a.py": CODE})
+    kb = open_kb(folder)
+    kb.cite("p1", ["src/a.py:4-7"])
+    (folder / "src/a.py").unlink()
+    assert kb.citations.verify_claims().run
+    assert [item.id for item in kb.review.list()] == ["p1"]
+    assert kb.review.approve("p1").run
+    assert kb.review.list() == ()
+
+
 def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -> None:
     write_files(home, {"learnings/far.md": entry("Far.", id="far", kind="fact", cites=f"['src/none.py@{'0' * 20}']")})
     kb = open_kb(project)

@@ -325,8 +325,8 @@ def _plan_flag(memory: Memory, project: ProjectFiles, today: date) -> Change | N
 
     Nothing else of it changes. What a person keeps in MEMORY.md is not rewritten.
     """
-    is_cited = "cites" in memory.metadata and memory.fault is None
-    if not is_cited or not memory.is_live or memory.is_in_people_file:
+    has_claim = "cites" in memory.metadata and memory.may_be_flagged
+    if not has_claim or not memory.is_live or memory.is_in_people_file:
         return None
     state, flags = assess(memory, project, today), memory.words("flags")
     if state.is_stale and STALE not in flags:

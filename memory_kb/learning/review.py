@@ -76,7 +76,7 @@ class ReviewView:
 def is_waiting(memory: Memory) -> bool:
     """Return whether an entry is in the queue: proposed, or live with flags or an instruction from outside."""
     return memory.status == "proposed" or (
-        memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags")))
+        memory.is_live and memory.may_be_flagged and (memory.is_quarantined or bool(memory.words("flags")))
     )
 
 
