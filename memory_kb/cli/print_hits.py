@@ -118,7 +118,12 @@ def _choose_lines(lines: Sequence[str], query: str) -> list[str]:
     last = max(0, len(lines) - _LINES)
     starts = [0, *(min(at, last) for at, found in enumerate(said) if found)]
     start = max(starts, key=lambda start: len(set[str]().union(*said[start : start + _LINES])))
-    return ["…"] * (start > 0) + list(lines[start : start + _LINES]) + ["…"] * (start < last)
+    chosen = list(lines[start : start + _LINES])
+    if start > 0:
+        chosen.insert(0, "…")
+    if start < last:
+        chosen.append("…")
+    return chosen
 
 
 def _highlight(text: str, query: str) -> str:
