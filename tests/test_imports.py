@@ -185,6 +185,9 @@ def test_what_makes_no_sense_is_said(
         kb.import_(tmp_path / "nothing")
     with pytest.raises(UsageError, match=r"the format of .* is unknown"):
         kb.import_(tmp_path / "x.json")
+    (folder / "notes.md").write_text("Beside the memories.\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"the format of .* is unknown"):
+        kb.import_(folder)
     with pytest.raises(UsageError, match="unknown format"):
         kb.import_(tmp_path / "x.json", format="evernote")
     with pytest.raises(UsageError, match="part of this vault already"):

@@ -15,6 +15,7 @@ from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0
 from memory_kb.regular_files import read_file
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
+from memory_kb.vault import is_memory_folder
 
 #: Larger notes are left out; so many bytes of a JSON file are read into memory.
 _MAX_NOTE, _MAX_JSON = 5_000_000, 512_000_000
@@ -55,7 +56,8 @@ def _detect_folder(folder: Path) -> str | None:
         return "agents-md"
     if (folder / "MEMORY.md").is_file():
         return "daily-logs"
-    return "obsidian" if files else None
+    # A project with its own memories is no folder of notes: they would be imported into themselves.
+    return "obsidian" if files and not is_memory_folder(folder / "memory") else None
 
 
 def _holds_instructions(file: Path) -> bool:
