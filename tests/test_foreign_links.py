@@ -25,6 +25,11 @@ Open = Callable[..., KnowledgeBase]
             ["the wikilink to 'tea#Milk' leads to a note without the heading 'Milk'"],
             id="no-comment",
         ),
+        pytest.param(
+            "```python\n# %%\n```\n\n[[tea#Milk]]\n\n```python\n# %%\n```\n",
+            ["the wikilink to 'tea#Milk' leads to a note without the heading 'Milk'"],
+            id="cells-of-code",
+        ),
         pytest.param("%% [x](gone.md) %%\n", ["the link to 'gone.md' leads to no file"], id="a-comment-links"),
         pytest.param("Text.\n\n---\n\n## YAML\n\n```yaml\nid: a\n```\n\n---\n\nMore.\n", [], id="rules-around-code"),
     ],

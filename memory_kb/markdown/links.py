@@ -107,17 +107,21 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
             yield link
 
 
-_PERCENT_COMMENT = lazy_regex(r"%%.*?%%", re.DOTALL)
+_PERCENTS = lazy_regex("%%")
 
 
 def find_percent_comments(text: str) -> tuple[Span, ...]:
-    """Return the comments that Obsidian hides, whose links count in its graph.
+    """Return the comments that Obsidian hides, whose links count in its graph; signs in code begin and end none.
 
     Example:
         >>> find_percent_comments("Tea. %% see [[Milk#Cold]] %% 5 %")
         (Span(start=5, end=28),)
     """
-    return tuple(Span(*found.span()) for found in _PERCENT_COMMENT.finditer(text)) if "%%" in text else ()
+    if "%%" not in text:
+        return ()
+    code = list(find_code(text))
+    signs = [found.start() for found in _PERCENTS.finditer(text) if not is_within(found.start(), code)]
+    return tuple(Span(start, end + 2) for start, end in zip(signs[::2], signs[1::2], strict=False))
 
 
 def is_within(place: int, spans: Sequence[Span]) -> bool:
