@@ -103,7 +103,7 @@ def _transcript(values: Mapping[str, Any]) -> str:
 
 
 def _is_followed(values: Mapping[str, Any]) -> bool:
-    """Return whether a stop is not the end: of a subagent or before one, after a hook's question, or by the person."""
+    """Return whether more follows: the stop is a subagent's or one still works, a hook asked, or the person stopped it."""
     tasks = values.get("background_tasks")
     kinds = [one.get("type") for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
     return (

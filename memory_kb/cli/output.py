@@ -194,7 +194,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
-    """Print findings line by line, unless `whole` the first ones and the same word once; return the exit code."""
+    """Print all findings, or only the first and each unknown word once; return the exit code."""
     groups = [[problem] for problem in problems] if whole else _group_unknown_words(problems)
     shown = groups if whole else groups[:_SHOWN_FINDINGS]
     for group in shown:

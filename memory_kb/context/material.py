@@ -175,7 +175,7 @@ class MaterialReader:
         return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
 
     def _weigh(self, topic: Topic, found: Sequence[FittingEntry]) -> Iterator[tuple[float, FittingEntry]]:
-        """Yield what the words of the task that each entry says, too, are worth."""
+        """Yield each entry behind the worth of the words that it shares with the task."""
         keys = [self.index.keys_of(one.memory) for one in found]
         saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
         for own, one in zip(keys, found, strict=True):

@@ -55,7 +55,7 @@ def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
 
 
 def without_other_forms(index: "Index", terms: Iterable[str]) -> list[str]:
-    """Return the terms of a query, each word in the first of its forms alone."""
+    """Return the terms of a query without those that are another form of an earlier one."""
     bare = {term: term.strip('" *') for term in terms}
     stems = index.stems(word for word in bare.values() if word.isalnum())
     firsts: dict[str, str] = {}

@@ -182,6 +182,6 @@ def is_small_change(failed: Command, worked: Command) -> bool:
 
 
 def _is_spelt_alike(one: str, other: str) -> bool:
-    """Return whether two words are one with a letter or two changed, or with something behind it."""
+    """Return whether one word is the other with a letter or two changed, or with more at its end."""
     is_longer = one.startswith(other) or other.startswith(one)
     return is_longer or SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
