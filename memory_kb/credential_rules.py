@@ -53,8 +53,14 @@ _TOKENS = (
     ),
     (
         "an API key",
-        "gsk_ xai- pplx- r8_ nvapi- fw_ csk- tvly-",
-        r"(?:gsk_|xai-|pplx-|r8_|nvapi-|fw_|csk-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}",
+        "nvapi- tvly-",
+        r"(?:nvapi-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}",
+    ),
+    # Without hyphens: "xai-what-it-explains-38e8b009.md" is the name of a note.
+    (
+        "an API key",
+        "gsk_ xai- pplx- r8_ fw_ csk-",
+        r"(?:gsk_|xai-|pplx-|r8_|fw_|csk-)(?=[A-Za-z0-9]{0,200}\d)[A-Za-z0-9]{24,}",
     ),
     ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
     (
