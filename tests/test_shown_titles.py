@@ -9,6 +9,7 @@ import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import CannotSplice
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -42,6 +43,15 @@ def test_of_a_note_of_sections_the_file_is_renamed(vault: Vault, open_kb: Open) 
         kb.rename("lesson.md", "Third lesson", title=True)
         assert (folder / "Third lesson.md").read_text() == SECTIONS
         assert (folder / "all.md").read_text() == "See [[Third lesson]].\n"
+
+
+def test_a_title_in_toml_is_not_renamed(vault: Vault, open_kb: Open) -> None:
+    text = '+++\ntitle = "How to put"\n+++\nText.\n'
+    folder = vault({"lesson.md": text})
+    with open_kb(folder) as kb:
+        with pytest.raises(CannotSplice, match="TOML"):
+            kb.rename("lesson.md", "Third lesson", title=True)
+        assert (folder / "lesson.md").read_text() == text
 
 
 def test_entries_of_one_file_are_called_by_their_headings(vault: Vault, open_kb: Open) -> None:

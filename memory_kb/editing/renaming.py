@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from memory_kb.errors import UsageError
-from memory_kb.markdown.document import find_opening, first_heading, opens_with_section
+from memory_kb.errors import CannotSplice, UsageError
+from memory_kb.markdown.document import find_opening, first_heading, opens_with_section, toml_title
 from memory_kb.markdown.headings import (
     Heading,
     find_anchor,
@@ -99,6 +99,8 @@ def way_of(entry: Entry, text: str, name: str) -> str:
     if entry.title:
         return "title"
     body = text[entry.body.start : entry.body.end]
+    if toml_title(body):
+        raise CannotSplice("the title is in TOML, which no command changes")
     is_file_named = not entry.has_own_id and entry.span == Span(0, len(text)) and opens_with_section(body)
     return "heading" if first_heading(body) and not is_file_named else "file"
 

@@ -362,6 +362,17 @@ def opens_with_section(body: str) -> bool:
     return len(levels) > 1 and min(levels[1:]) <= levels[0]
 
 
+def toml_title(body: str) -> str | None:
+    """Return the title that frontmatter in TOML gives.
+
+    Example:
+        >>> toml_title('+++\\ntitle = "Tea"\\n+++\\n# Milk\\n'), toml_title("# Milk\\n")
+        ('Tea', None)
+    """
+    found = _TOML_TITLE.match(body) if body.startswith("+++") else None
+    return (found[1] or found[2]).strip() if found else None
+
+
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
     """Return what to call an entry.
 
@@ -370,8 +381,8 @@ def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
     """
     if entry.title:
         return entry.title
-    if body.startswith("+++") and (found := _TOML_TITLE.match(body)):
-        return (found[1] or found[2]).strip()
+    if title := toml_title(body):
+        return title
     heading, is_file_named = first_heading(body), is_only and not entry.has_own_id
     if heading and not (is_file_named and opens_with_section(body)):
         return heading
