@@ -29,6 +29,7 @@ SECTIONS = "### Meta\n2024-09-28\n\n### Section\n\n##### Put\n\n### Summary\n"
         pytest.param('+++\ndate = 2024-02-19\ntitle = "How to put"\n+++\n\n# Put\n', "How to put", id="toml"),
         pytest.param("+++\r\ntitle = 'How to put'\r\n+++\r\nText.\r\n", "How to put", id="toml-with-windows-lines"),
         pytest.param('+++\ndraft = true\n+++\ntitle = "No"\n', "lesson", id="toml-without-a-title"),
+        pytest.param('+++\ndraft = true\n[extra]\ntitle = "No"\n+++\nText.\n', "lesson", id="toml-title-of-a-table"),
         pytest.param('+++\ntitle = "' + "a" * 50_000 + "\n", "lesson", id="toml-that-never-closes"),
     ],
 )

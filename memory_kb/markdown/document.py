@@ -39,7 +39,7 @@ _BLANK_LINE = lazy_regex(r"\n[ \t\r]*\n")
 _FENCE = lazy_regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
 #: The title in frontmatter of Hugo and Zola, which no command changes.
 _TOML_TITLE = lazy_regex(
-    r"\+\+\+[ \t]*\r?\n(?:(?!\+\+\+)[^\n]*\n)*?title[ \t]*=[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)')[ \t]*\r?\n"
+    r"\+\+\+[ \t]*\r?\n(?:(?!\+\+\+|\[)[^\n]*\n)*?title[ \t]*=[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)')[ \t]*\r?\n"
 )
 _HEADING = lazy_regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
 _COMMENTS_AND_PICTURES = lazy_regex(
