@@ -32,7 +32,7 @@ INGREDIENTS = {
     "less for what an assistant says": Ablation({"scoring.ASSISTANT_LOSS": 0.0}),
     "neighbouring words as one": Ablation({"candidates._add_joined_words": _as_they_are}),
     "beginnings of words beyond English": Ablation({"query._LEAST_STEM": 1_000}),
-    "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0}),
+    "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0, "scoring.SIGNS_BONUS": 0.0}),
     "words side by side": Ablation({"scoring.PAIR_SHARE": 0.0}),
     "length of a passage": Ablation({"passages._LENGTH": 0.0}),
     "the passage itself": Ablation({"scoring.PASSAGE_WEIGHT": 0.0}),

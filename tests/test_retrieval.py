@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -519,6 +520,58 @@ def test_the_first_hit_for_a_name_or_script(names: KnowledgeBase, query: str, fi
 )
 def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set[str]) -> None:
     assert {Path(path).stem for path in found(names, query, sync=False)} == expected
+
+
+def test_a_sentence_in_quotes_counts_as_words_too(names: KnowledgeBase) -> None:
+    assert found(names, '"The client is broken since v1.2.3."', sync=False)[0] == "memory/learnings/version.md"
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("reindex", "Now re-index the notes."),
+        ("worktree", "Make a work tree for each branch."),
+        ("confgiuration", "The configuration is in a file."),
+        ("deploment of the site", "The deployment takes an hour."),
+        ("Uploads of a certficate", "A certificate is uploaded by hand."),
+    ],
+)
+def test_a_word_that_no_note_says_is_found_as_notes_spell_it(
+    vault: Vault, open_kb: Open, query: str, text: str
+) -> None:
+    kb = open_kb(vault({"memory/learnings/note.md": f"{text}\n", "memory/learnings/other.md": "The zebra runs.\n"}))
+    result = kb.search(query)
+    assert [hit.path for hit in result.hits] == ["memory/learnings/note.md"]
+    assert "instead" in result.degraded[0]
+
+
+def test_a_word_that_a_note_says_is_not_found_in_another_spelling(vault: Vault, open_kb: Open) -> None:
+    texts = {"form": "The contract is signed.", "other": "The contrast is low.", "employ": "We employ two people."}
+    kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
+    assert found(kb, "contract") == ["memory/learnings/form.md"]
+    assert found(kb, "zebra") == []
+
+
+@pytest.mark.parametrize("query", ["--stream", "events_log", "@events/log", "log[events]"])
+def test_a_note_with_the_signs_of_the_query_is_before_one_with_its_words(
+    vault: Vault, open_kb: Open, query: str
+) -> None:
+    words = " ".join(re.findall("[a-z]+", query))
+    texts = {
+        "words": f"{words.capitalize()} and {words}: what is said of {words}.",
+        "signs": f"Here is {query} in use.",
+    }
+    kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
+    assert found(kb, query)[0] == "memory/learnings/signs.md"
+
+
+def test_a_name_in_camel_case_is_before_its_words(vault: Vault, open_kb: Open) -> None:
+    texts = {
+        "words": "# Import map\n\nAn import map says where modules are. Write the import map.",
+        "name": "The option is called importMap.",
+    }
+    kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
+    assert found(kb, "importMap")[0] == "memory/learnings/name.md"
 
 
 def test_an_option_of_a_command_that_a_note_writes_is_a_word(vault: Vault, open_kb: Open) -> None:

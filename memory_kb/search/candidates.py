@@ -11,6 +11,7 @@ from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
 from memory_kb.search.query import MAX_TERMS, TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
+from memory_kb.search.spelling import respell
 from memory_kb.terms import needs_cutting
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
@@ -165,10 +166,10 @@ def _add_nouns(index: Index, query: TextQuery) -> TextQuery:
 
 
 def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:
-    notes = (
-        (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
-    )
-    counts = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
+    cut = f"the query is long; its first {len(query.terms)} different words were looked for"
+    said = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
+    query, counts, changed = respell(index, query, said)
+    notes = (cut, *changed) if query.is_cut else changed
     weights = weigh_terms(counts, index.count_chunks())
     common = _find_common(query, counts, weights)
     if vector_query is None:

@@ -26,6 +26,8 @@ _PART = lazy_regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„
 _PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
 #: What ends a sentence, in any script. One is read as a text: its dashes exclude nothing, nor need its phrases occur.
 _SENTENCE_ENDS = tuple("?!.…;؟۔।。！？።፧")
+#: What may stand behind the end of a sentence.
+_AFTER_SENTENCE = " \"'“”„’»"
 _WORD = lazy_regex(r"[^\W_]")
 _TOKEN = lazy_regex(r"[^\W_]+")
 _POSSESSIVE = lazy_regex(r"['’]s$", re.IGNORECASE)
@@ -58,10 +60,10 @@ class TextQuery(NamedTuple):
     def whole(self) -> str | None:
         """The query as one phrase, stop words and all.
 
-        None when it is a single word.
+        None when it is a single word that is looked for in no other way.
         """
         phrase = _phrase(" ".join(self.words))
-        return phrase if len(_TOKEN.findall(phrase)) > 1 else None
+        return phrase if len(_TOKEN.findall(phrase)) > 1 or len(self.whole_words) > 1 else None
 
     @property
     def is_empty(self) -> bool:
@@ -182,7 +184,7 @@ def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
         else:
             words.append(part[3])
     wanted = tuple(phrases)[:MAX_TERMS]
-    if text.rstrip().endswith(_SENTENCE_ENDS):
+    if text.rstrip(_AFTER_SENTENCE).endswith(_SENTENCE_ENDS):
         sentence = parse_words(text)
         return sentence._replace(terms=tuple(dict.fromkeys((*sentence.terms, *wanted))))
     return _make_query(words, wanted, tuple(excluded)[:MAX_TERMS])

@@ -24,6 +24,8 @@ MOST_TIMES = 2.2
 PAIR_SHARE = 0.25
 #: What a section gains that says the whole query as it is.
 WHOLE_BONUS = 1.0
+#: What it gains besides if it writes the signs of the query, too.
+SIGNS_BONUS = 0.5
 #: What a title, and again a heading, adds that has just the words of the query.
 HEADING_BONUS = 0.3
 #: What a section loses that an assistant says in the log of a conversation: people ask for what they said themselves.
@@ -34,6 +36,9 @@ PASSAGE_WEIGHT = 0.4
 ENTRY_WEIGHT = 0.3
 #: What similarity to the best sections adds at most.
 SIMILARITY_WEIGHT = 0.2
+
+
+_SIGN = lazy_regex(r"[!-/:-@\[-`{-~]")
 
 
 class TextScore(NamedTuple):
@@ -89,15 +94,27 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for key, rank in pairs.items():
         own[key] -= PAIR_SHARE * rank
     bonus = _compare_headings(query, candidates)
+    saying: Collection[int] = keys
     if whole := query.whole:
         # A section that says the whole query says the pairs in it, too.
         may_say = list(pairs) if any(pair.strip('"') in whole for pair in query.pairs) else keys
-        for key in index.matching([whole], may_say)[whole] if may_say else ():
+        saying = index.matching([whole], may_say)[whole] if may_say else ()
+        for key in saying:
             bonus[key] += WHOLE_BONUS
+    for key in _find_writing(index, " ".join(query.words), saying):
+        bonus[key] += SIGNS_BONUS
     for candidate in candidates:
         if candidate.headings.partition(" > ")[0].lower() == _ASSISTANT:
             bonus[candidate.key] -= ASSISTANT_LOSS * (1.0 + bonus[candidate.key])
     return {key: TextScore(own[key], bonus[key]) for key in keys}
+
+
+def _find_writing(index: Index, text: str, keys: Collection[int]) -> list[int]:
+    """Return those of the sections that have a text with signs just as it is, but for capitals and blanks."""
+    if not (keys and _SIGN.search(text)):
+        return []
+    wanted = " ".join(text.casefold().split())
+    return [key for key, one in index.chunks(keys).items() if wanted in " ".join(one.content.casefold().split())]
 
 
 def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, float]:

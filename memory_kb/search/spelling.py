@@ -1,0 +1,92 @@
+"""Find how the sections spell words of a query that none of them says."""
+
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import string
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from memory_kb.index.port import Index
+from memory_kb.search.query import TextQuery
+
+#: The least letters of a part of a joined word, and of a word that may be mistyped.
+_LEAST_PART, _LEAST_MISTYPED = 2, 6
+#: Letters of a word that is looked for in other spellings, at most, and how many such words of a query are.
+_MOST_LETTERS, _MOST_WORDS = 30, 3
+
+
+class Respelt(NamedTuple):
+    """A query in the spellings of the sections, with how many say each term, and notes on what was changed."""
+
+    query: TextQuery
+    counts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respelt:
+    """Return a query with the spellings of the sections for words that none of them says.
+
+    Who asks for a reindex means to re-index, and who asks for a confgiuration a configuration. `counts` says how many
+    sections say each term and phrase of the query.
+    """
+    respelt: dict[str, list[str]] = {}
+    for term in list(_find_unknown(query, counts))[:_MOST_WORDS]:
+        word = term.strip('"').lower()
+        said = _find_said(index, list(_split(word))) or _find_said(index, list(_mistype(word)))
+        if said:
+            respelt[term] = said
+    if not respelt:
+        return Respelt(query, counts)
+    terms = dict.fromkeys(one for term in query.terms for one in respelt.get(term, [term]))
+    new = {term: counts[term] if term in counts else index.frequency(term) for term in (*terms, *query.phrases)}
+    notes = (f"nothing says {term}; looked for {', '.join(said)} instead" for term, said in respelt.items())
+    return Respelt(query._replace(terms=tuple(terms)), new, tuple(notes))
+
+
+def _find_unknown(query: TextQuery, counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield the terms that are words of Latin letters and that no section says, in another form or as a beginning."""
+    forms = {**query.nouns(), **query.beginnings()}
+    for term in query.terms:
+        word = term.strip('"')
+        is_plain = word.isascii() and word.isalpha() and len(word) <= _MOST_LETTERS
+        others = (term, f"{term} *", forms.get(term, term))
+        if is_plain and not any(counts.get(one) for one in others):
+            yield term
+
+
+def _split(word: str) -> Iterator[str]:
+    """Yield the phrases of two words that a word may be joined of.
+
+    Example:
+        >>> list(_split("rerun"))
+        ['"re run"', '"rer un"']
+    """
+    for at in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
+        yield f'"{word[:at]} {word[at:]}"'
+
+
+def _mistype(word: str) -> Iterator[str]:
+    """Yield the words that differ by two letters exchanged, or by one that is missing, too much or another.
+
+    Example:
+        >>> '"upload"' in _mistype("uplaod"), list(_mistype("load"))
+        (True, [])
+    """
+    if len(word) < _LEAST_MISTYPED:
+        return
+    for at in range(len(word) + 1):
+        before, behind = word[:at], word[at:]
+        yield f'"{before}{behind[1:]}"'
+        yield f'"{before}{behind[1:2]}{behind[:1]}{behind[2:]}"'
+        for letter in string.ascii_lowercase:
+            yield f'"{before}{letter}{behind[1:]}"'
+            yield f'"{before}{letter}{behind}"'
+
+
+def _find_said(index: Index, expressions: list[str]) -> list[str]:
+    """Return the expressions that sections match, of many of which hardly any do."""
+    if not expressions or not index.frequency(" OR ".join(expressions)):
+        return []
+    if len(expressions) == 1:
+        return expressions
+    middle = len(expressions) // 2
+    return _find_said(index, expressions[:middle]) + _find_said(index, expressions[middle:])
