@@ -22,7 +22,6 @@ from memory_kb.cli.output import (
     wrap,
 )
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
-from memory_kb.stop_words import stop_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +109,8 @@ def _print_text(hit: Hit, query: str) -> None:
 
 def _choose_lines(lines: Sequence[str], query: str) -> list[str]:
     """Return the few lines of a passage that say the most words of a query, the first ones where none say more."""
+    from memory_kb.stop_words import stop_words  # a search has it, `index` does without
+
     words = [word.strip(".,:;!?\"'()") for word in query.casefold().split()]
     stop = stop_words(words)
     # Endings change, and to import what knows them would slow every search down.
