@@ -182,6 +182,7 @@ def is_small_change(failed: Command, worked: Command) -> bool:
 
 
 def _is_spelt_alike(one: str, other: str) -> bool:
-    """Return whether one word is the other with a letter or two changed, or with more at its end."""
+    """Return whether one name is the other with a letter or two changed, its words exchanged, or more at its end."""
     is_longer = one.startswith(other) or other.startswith(one)
-    return is_longer or SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
+    has_same_words = sorted(re.split("[-_:]", one)) == sorted(re.split("[-_:]", other))
+    return is_longer or has_same_words or SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
