@@ -65,7 +65,9 @@ def _split(word: str) -> Iterator[str]:
 
 
 def _mistype(word: str) -> Iterator[str]:
-    """Yield the words that differ by two letters exchanged, or by one that is missing, too much or another.
+    """Yield the words that differ by two letters exchanged, or by one that is missing or too much.
+
+    One letter in the place of another makes too many other words: cancer and cancel, mature and nature.
 
     Example:
         >>> '"upload"' in _mistype("uplaod"), list(_mistype("load"))
@@ -78,7 +80,6 @@ def _mistype(word: str) -> Iterator[str]:
         yield f'"{before}{behind[1:]}"'
         yield f'"{before}{behind[1:2]}{behind[:1]}{behind[2:]}"'
         for letter in string.ascii_lowercase:
-            yield f'"{before}{letter}{behind[1:]}"'
             yield f'"{before}{letter}{behind}"'
 
 
