@@ -253,6 +253,13 @@ class Index(ABC):
         order = f"ORDER BY c.seen DESC NULLS LAST, {self.sql.file}, c.position"
         return self._choose(filters, order, {}, limit)
 
+    def writing(self, text: str, filters: Filters, limit: int) -> list[Candidate]:
+        """Return chunks that pass the filters and have a text letter by letter, those first that have it most often."""
+        mark = self.sql.mark.format("text")
+        times = f"length(c.content) - length(replace(c.content, {mark}, ''))"
+        order = f"AND {times} > 0 ORDER BY {times} DESC, {self.sql.file}, c.position"
+        return self._choose(filters, order, {"text": text}, limit)
+
     def _choose(
         self, filters: Filters, ending: str, values: Mapping[str, object], limit: int | None = None, **how: str
     ) -> list[Candidate]:

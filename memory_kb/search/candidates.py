@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
-from memory_kb.search.query import MAX_TERMS, TextQuery, is_long, parse_query, parse_words
+from memory_kb.search.query import MAX_TERMS, TextQuery, clean, is_long, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 from memory_kb.search.spelling import respell
 from memory_kb.terms import needs_cutting
@@ -27,6 +27,8 @@ _READ_CHARS = 500
 _ENOUGH = 3 * CANDIDATES
 #: All common words together score at most so many times what the last of the rare words does.
 _MOST_OF_COMMON = 1.5
+#: What stands around signs that are looked for, but is none of them.
+_AROUND_SIGNS = ' "`'
 #: Words by which people speak of themselves.
 _PERSON = frozenset(("i", "me", "my", "we", "our", "us"))
 #: A vault has conversations if so many sections, and such a share of all, say one of these words.
@@ -74,14 +76,15 @@ class FoundCandidates(NamedTuple):
 def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None) -> FoundCandidates:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
-    A query with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
-    again in its plain words; a phrase asked for by itself is not.
+    A query without words is looked for as it is. One with a phrase that occurs nowhere, or whose excluded words leave
+    nothing, is asked again in its plain words; a phrase asked for by itself is not.
     """
     query = choose_query(index, request)
     if query.is_empty:
         if request.filters.file is not None and not request.text.strip():
             return FoundCandidates(None, index.newest(request.filters, CANDIDATES))
-        return FoundCandidates(None, [], ("the query has no words to look for",))
+        candidates = _find_signs(index, request)
+        return FoundCandidates(None, candidates, () if candidates else ("the query has no words to look for",))
     found = _find(index, request, query, vector_query)
     if found.candidates or not query.terms or not (query.phrases or query.excluded):
         return found
@@ -89,6 +92,12 @@ def find_candidates(index: Index, request: Request, vector_query: VectorQuery | 
     note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
     again = _find(index, request, query.loosened(), vector_query)
     return again._replace(notes=(*found.notes, note))
+
+
+def _find_signs(index: Index, request: Request) -> list[Candidate]:
+    """Return the chunks that have a query without words as it is, such as `??=`; none for a task."""
+    signs = clean(request.text).strip(_AROUND_SIGNS)
+    return index.writing(signs, request.filters, CANDIDATES) if signs and not request.is_task else []
 
 
 def choose_query(index: Index, request: Request) -> TextQuery:

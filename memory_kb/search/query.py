@@ -167,7 +167,7 @@ def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
         >>> parse_query('*:"').is_empty
         True
     """
-    text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
+    text = clean(text)
     phrases: dict[str, None] = {}
     excluded: dict[str, None] = {}
     words: list[str] = []
@@ -190,6 +190,11 @@ def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
     return _make_query(words, wanted, tuple(excluded)[:MAX_TERMS])
 
 
+def clean(text: str) -> str:
+    """Return what is read of a query: its beginning, without control characters."""
+    return _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
+
+
 def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
     """Read a text as words only: its quotes and dashes are part of the text.
 
@@ -199,7 +204,7 @@ def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
         >>> parse_words('Never -force "main"').expression
         '"Never" OR "force" OR "main"'
     """
-    text = _UNPRINTABLE.sub(" ", to_nfc(text[:_MAX_CHARS]))
+    text = clean(text)
     return _make_query([word.lstrip("-") for word in text.split()], most=most)
 
 
