@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Index
 from memory_kb.search.query import TextQuery
+from memory_kb.stop_words import is_stop_word
 
 #: The least letters of a part of a joined word, and of a word that may be mistyped.
 _LEAST_PART, _LEAST_MISTYPED = 2, 6
@@ -31,7 +32,7 @@ def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respel
     respelt: dict[str, list[str]] = {}
     for term in list(_find_unknown(query, counts))[:_MOST_WORDS]:
         word = term.strip('"').lower()
-        said = _find_said(index, list(_split(word))) or _find_said(index, list(_mistype(word)))
+        said = _find_said(index, list(_split(word))) or _find_mistyped(index, word)
         if said:
             respelt[term] = said
     if not respelt:
@@ -81,6 +82,13 @@ def _mistype(word: str) -> Iterator[str]:
         yield f'"{before}{behind[1:2]}{behind[:1]}{behind[2:]}"'
         for letter in string.ascii_lowercase:
             yield f'"{before}{letter}{behind}"'
+
+
+def _find_mistyped(index: Index, word: str) -> list[str]:
+    """Return what a word may be mistyped for, without forms of stop words: "shoulde" is no better than "should"."""
+    said = _find_said(index, list(_mistype(word)))
+    stems = index.stems(one.strip('"') for one in said)
+    return [one for one in said if not is_stop_word(stems[one.strip('"')])]
 
 
 def _find_said(index: Index, expressions: list[str]) -> list[str]:
