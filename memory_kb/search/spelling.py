@@ -1,7 +1,6 @@
 """Find how the sections spell words of a query that none of them says."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import string
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,8 @@ from memory_kb.stop_words import is_stop_word
 
 #: The least letters of a part of a joined word, and of a word that may be mistyped.
 _LEAST_PART, _LEAST_MISTYPED = 2, 6
+#: To import `string` for them would take a millisecond of every search.
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 #: Letters of a word that is looked for in other spellings, at most, and how many such words of a query are.
 _MOST_LETTERS, _MOST_WORDS = 30, 3
 
@@ -80,7 +81,7 @@ def _mistype(word: str) -> Iterator[str]:
         before, behind = word[:at], word[at:]
         yield f'"{before}{behind[1:]}"'
         yield f'"{before}{behind[1:2]}{behind[:1]}{behind[2:]}"'
-        for letter in string.ascii_lowercase:
+        for letter in _LETTERS:
             yield f'"{before}{letter}{behind}"'
 
 
