@@ -571,11 +571,18 @@ def test_a_note_with_the_signs_of_the_query_is_before_one_with_its_words(
 
 @pytest.mark.parametrize("query", ["??=", ' "??=" ', "`??=`"])
 def test_signs_without_a_word_are_found_as_they_are(vault: Vault, open_kb: Open, query: str) -> None:
-    texts = {"signs": "A default is set by `??=` here.", "others": "Is it? It is = there."}
+    texts = {"signs": "A default is set by ??= here.", "others": "Is it? It is = there."}
     kb = open_kb(vault({f"memory/learnings/{name}.md": f"{text}\n" for name, text in texts.items()}))
     result = kb.search(query)
     assert ([hit.path for hit in result.hits], result.degraded) == (["memory/learnings/signs.md"], ())
     assert kb.context(query).text == ""
+
+
+def test_quotes_among_signs_that_a_note_writes_are_looked_for(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(
+        vault({"memory/learnings/a.md": 'It ends with `"],` as here.\n', "memory/learnings/b.md": "[1], [2],\n"})
+    )
+    assert found(kb, '"],') == ["memory/learnings/a.md"]
 
 
 def test_a_name_in_camel_case_is_before_its_words(vault: Vault, open_kb: Open) -> None:

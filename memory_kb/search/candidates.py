@@ -27,7 +27,7 @@ _READ_CHARS = 500
 _ENOUGH = 3 * CANDIDATES
 #: All common words together score at most so many times what the last of the rare words does.
 _MOST_OF_COMMON = 1.5
-#: What stands around signs that are looked for, but is none of them.
+#: What may stand around signs that are looked for, but be none of them.
 _AROUND_SIGNS = ' "`'
 #: Words by which people speak of themselves.
 _PERSON = frozenset(("i", "me", "my", "we", "our", "us"))
@@ -95,9 +95,12 @@ def find_candidates(index: Index, request: Request, vector_query: VectorQuery | 
 
 
 def _find_signs(index: Index, request: Request) -> list[Candidate]:
-    """Return the chunks that have a query without words as it is, such as `??=`; none for a task."""
-    signs = clean(request.text).strip(_AROUND_SIGNS)
-    return index.writing(signs, request.filters, CANDIDATES) if signs and not request.is_task else []
+    """Return the chunks that have a query without words as it is, such as `??=`, or without quotes; none for a task."""
+    text = clean(request.text).strip()
+    for signs in () if request.is_task else dict.fromkeys((text, text.strip(_AROUND_SIGNS))):
+        if signs and (found := index.writing(signs, request.filters, CANDIDATES)):
+            return found
+    return []
 
 
 def choose_query(index: Index, request: Request) -> TextQuery:
