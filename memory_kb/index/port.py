@@ -253,7 +253,7 @@ class Index(ABC):
         order = f"ORDER BY c.seen DESC NULLS LAST, {self.sql.file}, c.position"
         return self._choose(filters, order, {}, limit)
 
-    def writing(self, text: str, filters: Filters, limit: int) -> list[Candidate]:
+    def containing(self, text: str, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters and have a text letter by letter, those first that have it most often."""
         mark = self.sql.mark.format("text")
         times = f"length(c.content) - length(replace(c.content, {mark}, ''))"

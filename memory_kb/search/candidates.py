@@ -98,7 +98,7 @@ def _find_signs(index: Index, request: Request) -> list[Candidate]:
     """Return the chunks that have a query without words as it is, such as `??=`, or without quotes; none for a task."""
     text = clean(request.text).strip()
     for signs in () if request.is_task else dict.fromkeys((text, text.strip(_AROUND_SIGNS))):
-        if signs and (found := index.writing(signs, request.filters, CANDIDATES)):
+        if signs and (found := index.containing(signs, request.filters, CANDIDATES)):
             return found
     return []
 
