@@ -313,7 +313,7 @@ def test_searching_while_others_write_and_search(folder: Path, home: Path, open_
 def test_a_locked_database_still_answers(kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
     assert seqs(kb, "flaky")
     kb.sessions.append([Event(content="more flaky")], session="s")
-    monkeypatch.setattr("memory_kb.index.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("memory_kb.index.session_index.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(database(kb), isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         result = kb.sessions.search("flaky", events=True)
