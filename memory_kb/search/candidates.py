@@ -109,8 +109,7 @@ def choose_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return _find_rare_words(index, request.text)
-    query = _add_joined_words(index, _add_pronouns(index, _parse(index, request)))
-    query = _add_nouns(index, query).without_endings()
+    query = _add_joined_words(index, _add_pronouns(index, _parse(index, request))).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 
@@ -169,12 +168,6 @@ def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
     counts = {term: index.frequency(term) for term in joined if term not in query.terms}
     often = (term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term]))
     return query._replace(terms=(*query.terms, *often))
-
-
-def _add_nouns(index: Index, query: TextQuery) -> TextQuery:
-    """Return the query with "deployment" instead of "deploy", where no section says that, and the other way round."""
-    nouns = (noun for term, noun in query.nouns().items() if noun not in query.terms and not index.frequency(term))
-    return query._replace(terms=(*query.terms, *filter(index.frequency, nouns)))
 
 
 def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:

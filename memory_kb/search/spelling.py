@@ -27,13 +27,15 @@ class Respelt(NamedTuple):
 def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respelt:
     """Return a query with the spellings of the sections for words that none of them says.
 
-    Who asks for a reindex means to re-index, and who asks for a confgiuration a configuration. `counts` says how many
+    Who asks for a reindex means to re-index, for a confgiuration a configuration, and for deploying a deployment. `counts` says how many
     sections say each term and phrase of the query.
     """
     respelt: dict[str, list[str]] = {}
+    nouns = query.nouns()
     for term in list(_find_unknown(query, counts))[:_MOST_WORDS]:
         word = term.strip('"').lower()
-        said = _find_said(index, list(_split(word))) or _find_mistyped(index, word)
+        said = _find_said(index, [nouns[term]] if term in nouns else [])
+        said = said or _find_said(index, list(_split(word))) or _find_mistyped(index, word)
         if said:
             respelt[term] = said
     if not respelt:
@@ -46,7 +48,7 @@ def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respel
 
 def _find_unknown(query: TextQuery, counts: Mapping[str, int]) -> Iterator[str]:
     """Yield the terms that are words of Latin letters and that no section says, in another form or as a beginning."""
-    forms = {**query.nouns(), **query.beginnings()}
+    forms = query.beginnings()
     for term in query.terms:
         word = term.strip('"')
         is_plain = word.isascii() and word.isalpha() and len(word) <= _MOST_LETTERS
