@@ -1,4 +1,4 @@
-"""Stop words of eight languages."""
+"""Stop words of nine languages."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ _LISTS: Mapping[str, frozenset[str]] = {
         какой ко когда кто ли мне мы на над не него нее ней нет ни но ну о об он она они оно от по под почему при с со так там те то тоже только
         тот ты у уже чего чем что чтобы эта эти это этот я"""
     ),
+    "id": _words(
+        """ada adalah agar akan aku anda apa apakah atau bagaimana bagaimanakah bagi bahwa banyak beberapa berapa berapakah bisa bukan dalam
+        dan dapat dari daripada dengan di dia dimana dimanakah hanya harus ia ialah ini itu jika juga kah kami kapan kapankah karena kau ke
+        kenapa kepada ketika kita lagi lalu lebih maka mana manakah masih mengapa mereka merupakan nya oleh pada para pernah saat saja sampai
+        sangat saya sebagai sebelum sebuah secara sedang sejak selama semua seorang seperti serta sesudah setelah siapa siapakah suatu sudah
+        supaya tapi telah tentang tersebut tetapi tidak untuk yaitu yakni yang"""
+    ),
 }
 
 
@@ -68,6 +75,8 @@ def stop_words(words: Sequence[str]) -> frozenset[str]:
     Example:
         >>> "die" in stop_words("wie kann ich die notiz finden".split()), "die" in stop_words("did the dog die".split())
         (True, False)
+        >>> sorted(stop_words("kapan borobudur dibangun dan oleh siapa".split()) & {"kapan", "dibangun", "siapa"})
+        ['kapan', 'siapa']
     """
     return _closest(words) or _LISTS["en"]
 

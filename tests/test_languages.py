@@ -36,6 +36,19 @@ def test_a_word_is_found_in_its_other_forms(text: str, word: str, vault: Vault, 
     assert {hit.text for hit in hits} == {text}
 
 
+def test_question_words_do_not_lead_to_notes_that_say_them(vault: Vault, open_kb: OpenKb) -> None:
+    notes = {
+        "memory/temple.md": "Candi Borobudur dibangun oleh wangsa Syailendra pada abad kesembilan.\n",
+        "memory/game.md": "Siapa dia? Kapan dan di mana? Siapa pun boleh menebak kapan saja.\n",
+        "memory/others.md": "".join(
+            f"## Candi {number}\n\nBorobudur dan candi nomor {number} dibangun.\n\n" for number in range(9)
+        ),
+    }
+    hits = open_kb(vault(notes)).search("kapan dan oleh siapa candi Borobudur dibangun?").hits
+    assert hits[0].path == "memory/temple.md"
+    assert "memory/game.md" not in [hit.path for hit in hits]
+
+
 def test_optional_marks_make_no_difference(vault: Vault, open_kb: OpenKb) -> None:
     kb = open_kb(vault({"memory/a.md": "סיסמת הָאֶבֶן נמצאת בכספת\n", "memory/b.md": "وصل مُحَمَّدَان إلى المكتب\n"}))
     assert [hit.path for hit in kb.search("האבן").hits] == ["memory/a.md"]
