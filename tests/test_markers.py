@@ -152,6 +152,8 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
         ("We use pnpm, not npm.", "We use pnpm, not yarn.", False),
         ("We use tabs in Go files, not spaces.", "We use spaces, not tabs.", False),
         ("Never use mocks in tests.", "We use stubs in tests, not mocks.", False),
+        ("Always add docstrings to functions.", "From now on, never add docstrings to functions.", True),
+        ("Never force push in this repository.", "Always force push in this repository on my own branches.", False),
     ],
 )
 def test_what_a_newer_statement_leaves_by_name_is_superseded(

@@ -312,9 +312,13 @@ def is_replaced(older: str, newer: str) -> bool:
         return True
     old, new = (frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer))
     older, newer = _VALUE.sub(" ", older), _VALUE.sub(" ", newer)
-    if bool(old) != bool(new) or not _is_same(_informative(older), _informative(newer)):
+    said, says = _informative(older), _informative(newer)
+    if bool(old) != bool(new) or not _is_same(said, says):
         return False
-    return old.isdisjoint(new) and len(old) <= len(new) if old else _denials(older) != _denials(newer)
+    if old:
+        return old.isdisjoint(new) and len(old) <= len(new)
+    # What is denied of a part, "never force push to main", leaves the rule for all the rest.
+    return _denials(older) != _denials(newer) and set(says) <= set(said)
 
 
 def _is_left(older: str, newer: str) -> bool:
