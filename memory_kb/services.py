@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Listing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Watching
-    from memory_kb.learning.agent_learnings import AgentLearnings
+    from memory_kb.learning.agent_learnings import AgentLearnings, RuleGate
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories, MemoryCache
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
-    from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.stages import Stages
     from memory_kb.model import Problem
@@ -320,7 +319,7 @@ class Services:
 
     @cached_property
     def rule_gate(self) -> RuleGate:
-        from memory_kb.learning.rule_gate import RuleGate
+        from memory_kb.learning.agent_learnings import RuleGate
 
         return RuleGate(self.vault, self.memories)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.confidence import (
+from memory_kb.learning.playbook import (
     MATURITIES,
     RULE_OUTCOMES,
     Evidence,

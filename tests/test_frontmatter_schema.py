@@ -9,7 +9,7 @@ from conftest import NOW, REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.confidence import MATURITIES
+from memory_kb.learning.playbook import MATURITIES
 from memory_kb.learning.render_entry import Draft, render_new_entry
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields

@@ -16,7 +16,7 @@ from reviewing import TEXT, proposal, rule, waiting
 from support import fields_of, notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.inversion import is_negative
+from memory_kb.learning.review import is_negative
 
 scanned = reviewing.scanned
 

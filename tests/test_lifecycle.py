@@ -11,8 +11,8 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import VaultBusy
-from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.outcomes import find_due
+from memory_kb.learning.playbook import activation_score
 from memory_kb.learning.stages import STAGES, guess_stage
 from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
 from memory_kb.vault import hold_lock

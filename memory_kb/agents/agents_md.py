@@ -7,8 +7,7 @@ from datetime import date
 
 from memory_kb.context.framing import as_line
 from memory_kb.context.sections import order_baseline
-from memory_kb.learning.confidence import MATURITIES, read_evidence
-from memory_kb.learning.playbook import active_rules, rule_text
+from memory_kb.learning.playbook import MATURITIES, active_rules, read_evidence, rule_text
 from memory_kb.memory import Memory
 from memory_kb.text import count_tokens, short_id
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.context.framing import Given, as_line, flatten, frame
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.playbook import RULE_KINDS, format_rule
+from memory_kb.learning.playbook import RULE_KINDS, format_rule, read_evidence
 from memory_kb.memory import Memory
 from memory_kb.text import count_tokens, pluralize, short_id
 

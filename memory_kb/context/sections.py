@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.context.entry_lines import ClaimChecks, EntryLines, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
     RULE_PARTS,
     PlaybookRule,
     Selection,
+    activation_score,
     format_for_prompt,
+    read_evidence,
     rule_text,
     select_rules,
 )

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, read_diary
 from memory_kb.episodes.error_pitfalls import TITLE, Pitfall, find_pitfalls, pitfall_confidence, tags_of, write_pitfall
+from memory_kb.learning.agent_learnings import SessionCounts, judge_rule
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
-from memory_kb.learning.rule_gate import SessionCounts, judge_rule
 from memory_kb.learning.text_comparison import fingerprint, likeness, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory

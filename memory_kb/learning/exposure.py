@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.confidence import RULE_OUTCOMES
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.outcomes import belongs_to
+from memory_kb.learning.playbook import RULE_OUTCOMES
 from memory_kb.memory import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.session_log import SessionFiles

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
+from memory_kb.learning.agent_learnings import RuleGate
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.extraction_answers import Extracted, sift
 from memory_kb.learning.extraction_scopes import (
@@ -28,7 +29,6 @@ from memory_kb.learning.extraction_scopes import (
 from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
-from memory_kb.learning.rule_gate import RuleGate
 from memory_kb.learning.stages import Stages
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value

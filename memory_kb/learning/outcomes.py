@@ -9,9 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.confidence import add_outcome, read_evidence
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
+from memory_kb.learning.playbook import RULE_KINDS, add_outcome, in_force, plan_feedback, read_evidence
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
 from memory_kb.markdown.splice import Value

@@ -1,30 +1,176 @@
-"""The verbs of the review queue: list, show, scan, approve, edit, reject and snooze."""
+"""The verbs of the review queue: list, show, scan, approve, edit, reject and snooze; and what approving writes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Unpack
 
-from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.errors import CannotSplice, ChangedOnDisk, UsageError
 from memory_kb.index.vault_index import VaultIndex
-from memory_kb.learning.approval import Approval
-from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.inversion import original_of, plan_scan
+from memory_kb.learning.ingest import Learning
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook import RULE_KINDS, SNOOZED, is_snoozed, rule_text
-from memory_kb.learning.render_entry import refuse_secrets
-from memory_kb.markdown.splice import Value, find_entry
+from memory_kb.learning.playbook import (
+    DEPRECATION,
+    RULE_KINDS,
+    SNOOZED,
+    active_rules,
+    is_snoozed,
+    needs_inversion,
+    read_evidence,
+    rule_text,
+    was_reviewed,
+)
+from memory_kb.learning.render_entry import Draft, refuse_secrets, without_empty
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
 from memory_kb.memory import Memory
-from memory_kb.model import EVERYTHING, UNVERIFIED, FilterWords
+from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Link, Location
 from memory_kb.reports import RunReport
-from memory_kb.store.changes import Change, plan_fields, set_body
-from memory_kb.store.file_edits import find_note
+from memory_kb.store.changes import (
+    Change,
+    Plan,
+    create_file,
+    move,
+    plan_fields,
+    plan_replaced,
+    remove,
+    set_body,
+    with_links,
+    with_words,
+    write_file,
+)
+from memory_kb.store.file_edits import NoteText, find_note
 from memory_kb.store.writer import Writer
-from memory_kb.text import encode, hash_of, short_id, shorten
+from memory_kb.text import encode, first_free, hash_of, parse_date, pluralize, short_id, shorten, slugify
 from memory_kb.vault import Vault
+
+_TAGS = ("inverted", "anti-pattern")
+_NEGATIVE = re.compile(
+    r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
+)
+
+
+def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
+    """Return a proposed warning for every rule that failed too often, and the changes that need no proposal.
+
+    Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
+    they failed are skipped. A rule that is negative already is flagged. An approval that somebody wrote into
+    the proposal's file by hand is completed.
+    """
+    held = list(memories)
+    waiting = frozenset(
+        spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
+    )
+    learnings: dict[str, Learning] = {}
+    changes: list[Change | None] = []
+    for memory in active_rules(held):
+        is_due = (
+            memory.kind == "rule"
+            and not memory.is_pinned
+            and not was_reviewed(memory)
+            and needs_inversion(read_evidence(memory))
+        )
+        if is_due and not is_negative(rule_text(memory)):
+            if spot_of(memory.id, memory) not in waiting:
+                learning = _propose(memory)
+                learnings.setdefault(learning.key, learning)
+        elif is_due or DEPRECATION in memory.words("flags"):
+            changes.append(_flag(memory, is_due=is_due))
+    for proposal in held:
+        if proposal.is_live and is_in_review(proposal):
+            changes += plan_replacement(proposal, held, only_new=True)
+    return tuple(learnings.values()), changes
+
+
+def is_negative(text: str) -> bool:
+    """Return whether a rule says what not to do.
+
+    Example:
+        >>> is_negative("Never push to main."), is_negative("Notify the owner first.")
+        (True, False)
+    """
+    return _NEGATIVE.match(text.lstrip(" *_`\"'")) is not None
+
+
+def invert(text: str, failures: int, successes: int) -> str:
+    """Return the warning that a rule becomes."""
+    return f"AVOID: {text} -- this pattern has caused repeated issues ({failures} failures vs {successes} successes)."
+
+
+def _propose(memory: Memory) -> Learning:
+    evidence = read_evidence(memory)
+    place = memory.place
+    fields: dict[str, Value | None] = {
+        "status": "proposed",
+        "confidence": 0.5,
+        "sources": list(memory.words("sources")),
+        "links": [{"to": memory.id, "relation": "derived_from"}],
+    }
+    draft = Draft(
+        invert(rule_text(memory), evidence.failure_count, evidence.success_count),
+        kind="pitfall",
+        tags=tuple(dict.fromkeys((*memory.tags, *_TAGS))),
+        applies_to=memory.applies_to,
+        fields=without_empty(fields),
+    )
+    key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
+    failed, succeeded = pluralize(evidence.failure_count, "time"), pluralize(evidence.success_count, "time")
+    reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
+    return Learning(draft, place._replace(learning_type="task"), key, reason)
+
+
+def _flag(memory: Memory, *, is_due: bool) -> Change | None:
+    left = [word for word in memory.words("flags") if word != DEPRECATION]
+    flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
+    said = f"Flagged as {DEPRECATION}" if is_due else "No candidate any more"
+    return plan_fields(memory, {"flags": flags}, f"{said}: negative already, {read_evidence(memory).described}.")
+
+
+def original_of(proposal: Memory) -> str | None:
+    """Return the id of the rule that a warning was made from, None for any other entry."""
+    if proposal.kind != "pitfall" or _TAGS[0] not in (tag.casefold() for tag in proposal.tags):
+        return None
+    return next(
+        (link.to for link in proposal.links if link.relation == "derived_from" and link.to != proposal.id), None
+    )
+
+
+def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
+    """Return a key that distinguishes an id of one scope from the same id of another."""
+    return entry_id, near.place._replace(learning_type="task")
+
+
+def is_in_review(memory: Memory) -> bool:
+    """Return whether an entry is in a `review/` folder."""
+    return "review" in memory.path.split("/")[:-1]
+
+
+def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: bool = False) -> list[Change]:
+    """Plan to retire the rule that an approved warning was made from; both link to each other.
+
+    With `only_new` a rule that is linked already is left alone: somebody has brought it back.
+    """
+    wanted = original_of(proposal)
+    found = [memory for memory in memories if memory.id == wanted and memory.id != proposal.id]
+    near = [memory for memory in found if spot_of(memory.id, memory) == spot_of(memory.id, proposal)]
+    changes: list[Change] = []
+    for memory in near or found[:1]:
+        if only_new and any(link.relation == "superseded_by" and link.to == proposal.id for link in memory.links):
+            continue
+        values: dict[str, Value] = {"status": "retired", "confidence": 0.0}
+        change = plan_replaced(memory, proposal.id, f"Inversion: replaced by {proposal.id}.", values)
+        changes += [change] if change else []
+    if changes:
+        links: Value = list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))
+        link = plan_fields(proposal, {"links": links}, "Inversion: approved.")
+        changes += [link] if link else []
+    return [change.joined(f"inversion {proposal.id}") for change in changes]
+
 
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650
@@ -89,15 +235,15 @@ def _check_waiting(memory: Memory) -> None:
 def make_item(memory: Memory, today: date) -> ReviewItem:
     """Return an entry as the queue shows it."""
     of, flags = original_of(memory), memory.words("flags")
+    proposes, approving, rejecting = "entry", "puts it in use", "keeps it from coming back"
     if memory.is_live:
-        outcome = ("flag", "keeps it and takes the flag away" if flags else "puts it in use", "takes it out of use")
+        proposes, rejecting = "flag", "takes it out of use"
+        approving = "keeps it and takes the flag away" if flags else approving
     elif of:
+        proposes, rejecting = "inversion", f"leaves {short_id(of)} in use"
         approving = f"puts it in the place of {short_id(of)}, which is retired"
-        outcome = ("inversion", approving, f"leaves {short_id(of)} in use")
     elif memory.metadata.get("institutional") is True:
-        outcome = ("institutional", "adds it to institutional.md", "keeps it from coming back")
-    else:
-        outcome = ("entry", "puts it in use", "keeps it from coming back")
+        proposes, approving = "institutional", "adds it to institutional.md"
     return ReviewItem(
         id=memory.id,
         kind=memory.kind,
@@ -107,11 +253,11 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         path=memory.path,
         line=memory.line,
         flags=flags,
-        proposes=outcome[0],
+        proposes=proposes,
         of=of,
         reason=_explain(memory, of, today),
-        approving=outcome[1],
-        rejecting=outcome[2],
+        approving=approving,
+        rejecting=rejecting,
         text=memory.text.strip(),
         session=memory.word("session_id"),
         created=memory.created_at[:10] if memory.created_at else None,
@@ -237,3 +383,107 @@ class Review:
         """Return what plans approvals of the entries as they are now."""
         read = functools.partial(find_note, self._vault)
         return Approval(self._memories.all(), self._vault.folder_of, read, self._vault.today())
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Plans to approve entries.
+
+    `memories` are all entries of the vault; `read` returns a file as it is now.
+    """
+
+    memories: Sequence[Memory]
+    folder_of: Callable[[Location], str]
+    read: Callable[[str], NoteText | None]
+    today: date
+
+    def plan(self, wanted: Sequence[Memory]) -> tuple[Change, ...]:
+        """Plan to approve entries; those that are approved already change no more.
+
+        A proposal becomes active and moves from `review/` to the folder of its kind, one for the
+        institution to the `institutional.md` of its scope; a warning takes the place of the rule it
+        was made from; a flag goes. One that a person has set to active by hand is only moved.
+        """
+        changes: list[Change] = []
+        taken = {memory.path for memory in self.memories}
+        shared: dict[str, list[Memory]] = {}
+        for memory in wanted:
+            if not memory.is_live and memory.status not in ("proposed", "rejected"):
+                hint = f"edit its status in {memory.path}"
+                raise UsageError(f"{memory.id} is {memory.status} and waits for no review", hint)
+            target = self._find_institutional(memory)
+            if target:
+                shared.setdefault(target, []).append(memory)
+            else:
+                changes += self._plan_one(memory, taken)
+        for target, memories in shared.items():
+            changes += self._plan_institutional(target, memories)
+        return tuple(changes)
+
+    def _plan_one(self, memory: Memory, taken: set[str]) -> list[Change]:
+        change = plan_fields(memory, self._approved(memory), "Review: approved.")
+        mine = [*([change] if change else []), *plan_replacement(memory, self.memories)]
+        to = self._find_place(memory, taken)
+        if to:
+            taken.add(to)
+            mine.append(move(memory, to, "Review: approved.", memory.id))
+        together = next((one.together for one in mine if one.together), None)
+        return [one.joined(together) for one in mine] if together else mine
+
+    def _approved(self, memory: Memory) -> dict[str, Value]:
+        """Return the fields that an approval sets: none where it was given already."""
+        values: dict[str, Value] = {} if memory.is_live else {"status": "active"}
+        values |= {"flags": []} if memory.words("flags") else {}
+        return values | {"reviewed": self.today.isoformat()} if values or memory.is_unverified else {}
+
+    def _find_place(self, memory: Memory, taken: Collection[str]) -> str | None:
+        """Return the file in the folder of its kind that an entry of `review/` goes to."""
+        folder = self.folder_of(memory.place)
+        if not memory.path.startswith(f"{folder}review/"):
+            return None
+        name, ending = os.path.splitext(memory.path.rpartition("/")[2])
+        if sum(one.path == memory.path for one in self.memories) > 1:
+            name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
+        day = f"{parse_date(memory.created_at) or self.today}/" if memory.kind == "episode" else ""
+        stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
+        return first_free(stem, lambda one: one + ending in taken) + ending
+
+    def _find_institutional(self, memory: Memory) -> str | None:
+        """Return the `institutional.md` that an entry of `review/` is meant for."""
+        folder = self.folder_of(memory.place)
+        is_meant = memory.metadata.get("institutional") is True and memory.place.learning_type != "institutional"
+        if not (is_meant and folder and (is_in_review(memory) or not memory.is_live)):
+            return None
+        own, beside = f"{folder}institutional.md", "institutional.md"
+        is_beside = memory.place.scope == "project" and self.read(own) is None and self.read(beside) is not None
+        return beside if is_beside else own
+
+    def _plan_institutional(self, target: str, memories: Sequence[Memory]) -> list[Change]:
+        """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
+        held = self.read(target)
+        text = held.text if held else ""
+        newline = newline_of(text)
+        changes = []
+        for memory in memories:
+            before = [one.id for one in parse_document(text, target).entries]
+            lead = separated(text, newline) if text.strip("\ufeff \t\r\n") else text
+            own = self._approved_text(memory).rstrip().replace("\r\n", "\n").replace("\n", newline)
+            text = f"{lead}{own}{newline}"
+            if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
+                raise CannotSplice(
+                    f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
+                )
+            changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id, target))
+        reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
+        change = write_file(held, text, reason) if held else create_file(target, text, reason)
+        return [one.joined(f"institutional {target}") for one in (change, *changes)]
+
+    def _approved_text(self, memory: Memory) -> str:
+        """Return an entry with its frontmatter as an approval leaves it."""
+        note = self.read(memory.path)
+        if note is None:
+            raise CannotSplice(f"{memory.path} is gone")
+        entry = find_entry(note.text, memory.path, memory.id)
+        refuse_broken(entry, memory.path)
+        own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
+        return change_fields(own, memory.path, memory.id, self._approved(memory).items())
