@@ -86,8 +86,8 @@ _T = TypeVar("_T")
 _HOOK_INDEX_SECONDS = 0.4
 
 
-def _made(make: Callable[[Services], _T]) -> cached_property[_T]:
-    """Return an attribute that is made when it is first read."""
+def made(make: Callable[[Services], _T]) -> cached_property[_T]:
+    """Return an attribute of services, such as one of them or its method, that is made when it is first read."""
     return cached_property(make)
 
 
@@ -208,33 +208,33 @@ class Services:
 
     # What the services below are made of.
 
-    index = _made(lambda self: self._index or memory_kb.index.vault_index.VaultIndex(self.vault))
-    writer = _made(lambda self: self._writer or self._make_writer())
-    models = _made(lambda self: self._models or memory_kb.providers.models.Models(self.vault))
-    memories = _made(
+    index = made(lambda self: self._index or memory_kb.index.vault_index.VaultIndex(self.vault))
+    writer = made(lambda self: self._writer or self._make_writer())
+    models = made(lambda self: self._models or memory_kb.providers.models.Models(self.vault))
+    memories = made(
         lambda self: memory_kb.learning.memories.Memories(self.vault, self.index, self.writer, cache=self._cache)
     )
 
     # Read.
 
-    indexing = _made(
+    indexing = made(
         lambda self: memory_kb.index.indexing.Indexing(
             self.vault, self.index, lambda: self.writer, self._find_claim_problems
         )
     )
-    watching = _made(
+    watching = made(
         lambda self: memory_kb.index.watch.Watching(
             self.vault, lambda: self.reopen().vault, (IdleMaintenance(self.reopen),) if self.vault.memory else ()
         )
     )
-    listing = _made(lambda self: memory_kb.index.listing.Listing(self.vault, self.index))
-    searching = _made(lambda self: memory_kb.search.service.Searching(self.vault, self.index, lambda: self.models))
-    continuity = _made(
+    listing = made(lambda self: memory_kb.index.listing.Listing(self.vault, self.index))
+    searching = made(lambda self: memory_kb.search.service.Searching(self.vault, self.index, lambda: self.models))
+    continuity = made(
         lambda self: memory_kb.working.continuity.Continuity(
             self.vault, self.index, lambda: self.writer, self.searching
         )
     )
-    contexts = _made(
+    contexts = made(
         lambda self: memory_kb.context.service.Contexts(
             self.vault, self.index, self.models, self.continuity, self.searching
         )
@@ -242,60 +242,60 @@ class Services:
 
     # Write and edit entries.
 
-    entries = _made(
+    entries = made(
         lambda self: memory_kb.learning.entry_verbs.EntryVerbs(
             self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories
         )
     )
-    undo_verbs = _made(lambda self: memory_kb.store.undo.Undo(self.vault, self.writer))
-    editing = _made(lambda self: memory_kb.editing.source.Editing(self.vault, self.writer, self.listing))
-    examination = _made(lambda self: memory_kb.editing.examination.Examination(self.vault, self.index, self.writer))
-    review = _made(lambda self: memory_kb.learning.review.Review(self.vault, self.index, self.writer, self.memories))
-    editor_actions = _made(
+    undo_verbs = made(lambda self: memory_kb.store.undo.Undo(self.vault, self.writer))
+    editing = made(lambda self: memory_kb.editing.source.Editing(self.vault, self.writer, self.listing))
+    examination = made(lambda self: memory_kb.editing.examination.Examination(self.vault, self.index, self.writer))
+    review = made(lambda self: memory_kb.learning.review.Review(self.vault, self.index, self.writer, self.memories))
+    editor_actions = made(
         lambda self: memory_kb.editing.editor_actions.EditorActions(
             self.vault, self.index, self.writer, self.memories, self.examination, self.review
         )
     )
-    citations = _made(lambda self: memory_kb.learning.citations.Citations(self.vault, self.writer, self.memories))
-    imports = _made(lambda self: memory_kb.importers.service.Imports(self.vault, self.memories))
+    citations = made(lambda self: memory_kb.learning.citations.Citations(self.vault, self.writer, self.memories))
+    imports = made(lambda self: memory_kb.importers.service.Imports(self.vault, self.memories))
 
     # Judge and maintain what was learned.
 
-    rules = _made(
+    rules = made(
         lambda self: memory_kb.learning.rules.Rules(self.vault, self.index, self.writer, self.memories, self.models)
     )
-    rule_gate = _made(lambda self: memory_kb.learning.agent_learnings.RuleGate(self.vault, self.memories))
-    agent_learnings = _made(
+    rule_gate = made(lambda self: memory_kb.learning.agent_learnings.RuleGate(self.vault, self.memories))
+    agent_learnings = made(
         lambda self: memory_kb.learning.agent_learnings.AgentLearnings(
             self.vault, self.entries, self.rules, self.rule_gate
         )
     )
-    skills = _made(
+    skills = made(
         lambda self: memory_kb.skills.service.Skills(self.vault, self.index, self.writer, self.memories, self.searching)
     )
-    compactor = _made(
+    compactor = made(
         lambda self: memory_kb.learning.compaction.Compactor(self.vault, self.writer, self.memories, self.models)
     )
-    lifecycle = _made(lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.memories, self.models))
-    stage = _made(lambda self: memory_kb.learning.stages.Stages(self.vault, self.writer, self.memories, self.models))
-    exposures = _made(lambda self: memory_kb.learning.exposure.Exposures(self.vault, self.writer, self.memories))
+    lifecycle = made(lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.memories, self.models))
+    stage = made(lambda self: memory_kb.learning.stages.Stages(self.vault, self.writer, self.memories, self.models))
+    exposures = made(lambda self: memory_kb.learning.exposure.Exposures(self.vault, self.writer, self.memories))
 
     # Hand work over.
 
-    ledgers = _made(lambda self: memory_kb.working.ledgers.Ledgers(self.vault, self.writer, self.memories))
-    handoffs = _made(lambda self: memory_kb.working.handoffs.Handoffs(self.vault, self.writer, self.memories))
-    task_files = _made(lambda self: memory_kb.working.task_files.TaskFiles(self.vault, self.writer))
+    ledgers = made(lambda self: memory_kb.working.ledgers.Ledgers(self.vault, self.writer, self.memories))
+    handoffs = made(lambda self: memory_kb.working.handoffs.Handoffs(self.vault, self.writer, self.memories))
+    task_files = made(lambda self: memory_kb.working.task_files.TaskFiles(self.vault, self.writer))
 
     # Learn from sessions.
 
-    sessions = _made(lambda self: memory_kb.sessions.service.Sessions(self.vault, self._finish_session))
-    traces = _made(
+    sessions = made(lambda self: memory_kb.sessions.service.Sessions(self.vault, self._finish_session))
+    traces = made(
         lambda self: memory_kb.sessions.trace.Traces(
             self.sessions.files, self._ended.unwritten_end if self._ended else None
         )
     )
-    captures = _made(lambda self: memory_kb.learning.capture.Captures(self.vault, self.memories))
-    extraction = _made(
+    captures = made(lambda self: memory_kb.learning.capture.Captures(self.vault, self.memories))
+    extraction = made(
         lambda self: memory_kb.learning.extraction.Extraction(
             self.vault,
             self.writer,
@@ -307,18 +307,18 @@ class Services:
             self.task_files.documents,
         )
     )
-    episodes = _made(
+    episodes = made(
         lambda self: memory_kb.episodes.service.Episodes(
             self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of
         )
     )
-    diary = _made(lambda self: memory_kb.episodes.service.Diary(self.memories))
-    outcomes = _made(
+    diary = made(lambda self: memory_kb.episodes.service.Diary(self.memories))
+    outcomes = made(
         lambda self: memory_kb.learning.outcomes.Outcomes(
             self.vault, self.writer, self.memories, memory_kb.agents.agent.recognise, self.traces.of
         )
     )
-    maintenance = _made(
+    maintenance = made(
         lambda self: memory_kb.sessions.maintenance.Maintenance(
             self.vault,
             self.index,
@@ -335,18 +335,18 @@ class Services:
 
     # Live with git and agents.
 
-    git = _made(lambda self: memory_kb.git.service.Git(self.vault, self.index, self.undo_verbs))
-    evaluation = _made(
+    git = made(lambda self: memory_kb.git.service.Git(self.vault, self.index, self.undo_verbs))
+    evaluation = made(
         lambda self: memory_kb.git.evaluation.Evaluation(
             self.vault, self.index, self.contexts, self.git, self.searching, self._evaluate_past
         )
     )
-    web_queries = _made(
+    web_queries = made(
         lambda self: memory_kb.web_queries.WebQueries(self.vault, self.index, self.git, self.listing, self.undo_verbs)
     )
-    agents = _made(lambda self: memory_kb.agents.install.Agents(self.vault, self.writer, self.memories))
-    bridges = _made(lambda self: memory_kb.agents.bridge.Bridge(self.vault, self.writer, self.memories))
-    hooks = _made(
+    agents = made(lambda self: memory_kb.agents.install.Agents(self.vault, self.writer, self.memories))
+    bridges = made(lambda self: memory_kb.agents.bridge.Bridge(self.vault, self.writer, self.memories))
+    hooks = made(
         lambda self: memory_kb.agents.hooks.Hooks(
             self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update
         )

@@ -6,11 +6,11 @@ python scripts/reference.py python      print the table of the Python API
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cached_property
 
 import click
 
@@ -29,22 +29,18 @@ def python_table() -> str:
     return "\n".join(["| call | what it does |", "|---|---|", *rows])
 
 
-def _attributes() -> Iterator[tuple[str, object]]:
-    """Yield the public attributes of a knowledge base: its own methods and verbs, then those of its services."""
-    for owner in (KnowledgeBase, Services):
-        yield from ((name, found) for name, found in vars(owner).items() if not name.startswith("_"))
-
-
 def _methods(kb: KnowledgeBase) -> Iterator[str]:
-    for name, found in _attributes():
-        if not isinstance(found, property | functools.cached_property):
+    own = [name for name, found in vars(KnowledgeBase).items() if not isinstance(found, property)]
+    own += [name for name, found in vars(Services).items() if not isinstance(found, cached_property)]
+    for name in own:
+        if not name.startswith("_"):
             yield _row(f"kb.{name}", getattr(kb, name))
 
 
 def _families(kb: KnowledgeBase) -> Iterator[str]:
-    flat = {getattr(kb, name) for name, found in _attributes() if hasattr(found, "find")}
-    for family, found in sorted(_attributes()):
-        if isinstance(found, functools.cached_property) and family not in _INNER:
+    flat = {getattr(kb, name) for name, found in vars(KnowledgeBase).items() if isinstance(found, cached_property)}
+    for family, found in sorted(vars(Services).items()):
+        if isinstance(found, cached_property) and not family.startswith("_") and family not in _INNER:
             service = getattr(kb, family)
             for name, method in inspect.getmembers(service, inspect.ismethod):
                 if not name.startswith("_") and method not in flat:
