@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.citations import ClaimState
     from memory_kb.memory import Memory
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
@@ -341,14 +340,7 @@ class Hooks:
     def _claims(self) -> ClaimChecks:
         from memory_kb.context.entry_lines import ClaimChecks
 
-        return ClaimChecks(self._assess)
-
-    def _assess(self, memory: Memory) -> ClaimState:
-        from memory_kb.learning.citations import assess
-        from memory_kb.store.project_files import ProjectFiles
-
-        files = ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS)
-        return assess(memory, files, self._vault.today())
+        return ClaimChecks(self._vault, _GIT_SECONDS, with_commits=True)
 
     def shown_now(self) -> frozenset[str]:
         """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""

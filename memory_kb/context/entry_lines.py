@@ -15,8 +15,9 @@ from memory_kb.memory import Memory
 from memory_kb.text import count_tokens, pluralize, short_id
 
 if TYPE_CHECKING:
-    from memory_kb.learning.citations import ClaimState
     from memory_kb.providers.protocols import TokenCounter
+    from memory_kb.store.project_files import ProjectFiles
+    from memory_kb.vault import Vault
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
@@ -29,15 +30,16 @@ _MARK_LENGTH = 300
 class ClaimChecks:
     """What the entries of one context cite, and until when they hold; each is judged once, and only when it may be shown.
 
-    Without a function that assesses an entry, all are kept.
+    Git may take `git_seconds` to find cited files that are not where they were. Without a vault all entries are kept.
 
     Attributes:
         marks: what is beside some entries in the text, by their ids.
         stale: the entries that cite what has changed since.
     """
 
-    def __init__(self, assess: Callable[[Memory], "ClaimState"] | None = None) -> None:
-        self._assess = assess
+    def __init__(self, vault: "Vault | None" = None, git_seconds: float = 0.0, *, with_commits: bool = False) -> None:
+        self._vault, self._git_seconds, self._with_commits = vault, git_seconds, with_commits
+        self._files: ProjectFiles | None = None
         self._kept: dict[tuple[str, str], bool] = {}
         self._withheld: Counter[str | None] = Counter()
         self.marks: dict[str, str] = {}
@@ -45,16 +47,19 @@ class ClaimChecks:
 
     def is_kept(self, memory: Memory) -> bool:
         """Return whether an entry may be given; where what it cites has changed, note that."""
-        if self._assess is None or not memory.has_claim:
+        if self._vault is None or not memory.has_claim:
             return True
         key = memory.path, memory.id
         if key not in self._kept:
-            self._kept[key] = self._judge(memory, self._assess(memory))
+            self._kept[key] = self._judge(memory, self._vault)
         return self._kept[key]
 
-    def _judge(self, memory: Memory, state: "ClaimState") -> bool:
-        from memory_kb.learning.citations import say_mark
+    def _judge(self, memory: Memory, vault: "Vault") -> bool:
+        from memory_kb.learning.citations import assess, say_mark
+        from memory_kb.store.project_files import project_files
 
+        self._files = self._files or project_files(vault, self._git_seconds)
+        state = assess(memory, self._files, vault.today(), with_commits=self._with_commits)
         if mark := as_line(say_mark(state), _MARK_LENGTH):
             self.marks[memory.id] = mark
         if state.is_stale:
@@ -119,7 +124,8 @@ class EntryLines:
             if room <= 0:
                 left_out += 1
             elif self._claims.is_kept(memory):
-                line = self._line(memory, write)
+                mark = "" if memory.is_unverified else self._claims.marks.get(memory.id, "")
+                line = f"{write(memory)} {mark}".rstrip()
                 cost = self._count(f"{line}\n")
                 if cost > room:
                     left_out += 1
@@ -133,10 +139,6 @@ class EntryLines:
             self._left = room + keep_free
             self._blocks.append("\n".join(filter(None, (head, *lines))))
         return left_out
-
-    def _line(self, memory: Memory, write: Callable[[Memory], str]) -> str:
-        mark = "" if memory.is_unverified else self._claims.marks.get(memory.id, "")
-        return f"{write(memory)} {mark}".rstrip()
 
     def framed(self) -> Given:
         """Return the lines as a whole context; nothing where it is empty."""

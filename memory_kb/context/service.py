@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.material import ContextTask, gather_material
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import ClaimState, assess
-from memory_kb.memory import Memory
 from memory_kb.model import Hit, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
-from memory_kb.store.project_files import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
@@ -82,7 +77,7 @@ class Contexts:
     def _build(self, wanted: ContextTask, without: Collection[str]) -> Context:
         """Return the context of a task, without some entries; `degraded` says what it lacks."""
         today, counter = self._vault.clock().date(), self._models.counter
-        claims = ClaimChecks(self._make_assessor(today))
+        claims = ClaimChecks(self._vault, _GIT_SECONDS)
         material, degraded = gather_material(
             self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
         )
@@ -118,8 +113,3 @@ class Contexts:
 
         hits = self._searching.search_agent_memory(Request(task, is_task=True), only_ungiven=True) if task else ()
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_OF_AGENTS]
-
-    def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:
-        """Return a function for the state of an entry; the project is read at its first call."""
-        project = functools.cache(functools.partial(project_files, self._vault, _GIT_SECONDS))
-        return lambda memory: assess(memory, project(), today, with_commits=False)
