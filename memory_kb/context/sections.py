@@ -30,7 +30,6 @@ from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import note_name, short_id, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.context.material import FittingEntry, Material
     from memory_kb.providers.protocols import TokenCounter
     from memory_kb.settings import ContextSettings
 
@@ -111,6 +110,35 @@ class Context(NamedTuple):
         return tuple(dict.fromkeys(entry_id for section in self.sections for entry_id in section.ids))
 
 
+class FittingEntry(NamedTuple):
+    """An entry that fits the task, with the passage that does."""
+
+    memory: Memory
+    hit: Hit
+
+
+class Material(NamedTuple):
+    """What a context is made of; all of it visible from the task's scope.
+
+    Attributes:
+        institutional: the entries of every `institutional.md`, the widest scope first.
+        baseline: policies, architecture and preferences.
+        rules: rules and pitfalls; one that may not be given is retired, as it still hides one of a wider scope.
+        found: what a search for the task found, best first.
+        proxy: what is known of people's preferences, likewise.
+        labels: the tags by which `rules` were found.
+    """
+
+    institutional: Sequence[Memory]
+    baseline: Sequence[Memory]
+    rules: Sequence[Memory]
+    found: Sequence[FittingEntry]
+    skills: Sequence[FittingEntry]
+    proxy: Sequence[FittingEntry]
+    look_up: Callable[[str], Memory | None]
+    labels: tuple[str, ...]
+
+
 class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
@@ -120,7 +148,7 @@ class ContextBuilder:
     def __init__(
         self,
         *,
-        material: "Material",
+        material: Material,
         labels: Sequence[str],
         today: date,
         settings: "ContextSettings",
@@ -220,7 +248,7 @@ class ContextBuilder:
                     shown, text = longer, written
         return selection._replace(text=text, token_count=self.count(text))
 
-    def _list(self, name: str, head: str, found: "Iterable[FittingEntry]", most: int, max_chars: int) -> ContextSection:
+    def _list(self, name: str, head: str, found: Iterable[FittingEntry], most: int, max_chars: int) -> ContextSection:
         """Return a section of passages under their files' names, until one does not fit."""
         text, ids = f"--- Retrieved Memory ---\n{head}", list[str]()
         for one in found:
@@ -234,7 +262,7 @@ class ContextBuilder:
             ids.append(one.memory.id)
         return ContextSection(name, f"{text}\n--- end ---" if ids else "", tuple(ids))
 
-    def _show_item(self, one: "FittingEntry", passage: str) -> str:
+    def _show_item(self, one: FittingEntry, passage: str) -> str:
         memory, said = one.memory, as_block(passage)
         lines = [self.claims.marks[memory.id]] if memory.id in self.claims.marks else []
         if memory.is_unverified:
@@ -319,7 +347,7 @@ def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> 
     return ContextSection("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", ids)
 
 
-def _weigh(found: "Iterable[FittingEntry]", taken: set[str]) -> "Iterator[FittingEntry]":
+def _weigh(found: Iterable[FittingEntry], taken: set[str]) -> Iterator[FittingEntry]:
     """Yield the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = (one for one in found if one.memory.id not in taken and not one.memory.is_failed_episode)
     learnings = [one for one in rest if one.memory.kind != "skill"]
@@ -342,7 +370,7 @@ def _show_agent_memory(hits: Sequence[Hit]) -> ContextSection:
     return ContextSection("host", text if items else "", ())
 
 
-def _passage(found: "FittingEntry") -> str:
+def _passage(found: FittingEntry) -> str:
     """Return the passage of an entry that fits the task; of an episode its goal and outcome, without its actions."""
     memory = found.memory
     if memory.kind != "episode":
@@ -359,7 +387,7 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _shown_memories(material: "Material", sections: Sequence[ContextSection]) -> list[Memory]:
+def _shown_memories(material: Material, sections: Sequence[ContextSection]) -> list[Memory]:
     """Return what the sections after the institutional show, each entry once."""
     found = (one.memory for one in (*material.found, *material.skills, *material.proxy))
     known = {one.id: one for one in (*material.baseline, *material.rules, *found)}

@@ -1,30 +1,223 @@
-"""The verb context: what to put before an agent that begins a task."""
+"""The verb context: what to put before an agent that begins a task, gathered from the index."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks
-from memory_kb.context.material import ContextTask, gather_material
-from memory_kb.context.sections import Context, ContextBuilder
+from memory_kb.context.relevance import (
+    Topic,
+    fits_files,
+    is_about,
+    may_be_given,
+    strip_endings,
+    weigh_topic,
+    without_other_forms,
+)
+from memory_kb.context.sections import Context, ContextBuilder, FittingEntry, Material
 from memory_kb.errors import UsageError
-from memory_kb.model import Hit, make_place
+from memory_kb.index.port import VectorQuery
+from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
+from memory_kb.memory import Memory
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, make_place
 from memory_kb.search.candidates import Request
+from memory_kb.search.hits import retrieve
+from memory_kb.search.query import parse_words
+from memory_kb.settings import Ranking
+from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import log_shown
+from memory_kb.terms import MARKED_NAME, needs_cutting
 
 if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
 
+#: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
+_LEAST_SHARE = 0.5
+_LIVE = tuple(sorted(LIVE_STATUSES))
+#: Entries that one file brings in by its path alone, and skills or habits that compete.
+_FOR_FILE, _FEW = 5, 10
+_WORDS = 40
+#: Beside the best, nothing is given that shares less than this with the task and scores less than that.
+_LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
+#: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
+_ECHO = "episode"
+#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
+_CANDIDATES = 40
 #: What an agent remembers by itself: so many of its notes at most.
 _MOST_OF_AGENTS = 3
 #: How long git may take to find the cited files that are not where they were.
 _GIT_SECONDS = 1.0
+
+
+class ContextTask(NamedTuple):
+    """The task that a context is for; `files` are relative to the project, `place` is the narrowest scope."""
+
+    task: str
+    labels: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    place: Location = Location()
+
+
+@dataclass(frozen=True)
+class MaterialReader:
+    """One reading of the index for one task; `is_kept` says of an entry whether it may be given at all."""
+
+    index: SqliteIndex
+    task: ContextTask
+    request: Request
+    ranking: Ranking
+    today: date
+    vector_query: VectorQuery | None
+    is_kept: Callable[[Memory], bool]
+    _files: dict[str, dict[str, Memory]] = field(default_factory=dict)
+
+    def read(self) -> Material:
+        """Return all that the sections are made of."""
+        place, files = self.task.place, self.task.files
+        chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
+        here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
+        topic = self._topic()
+        found = _unique(*self._for_files(), *self._search(topic, Filters(learning_types=("task",))))
+        labels, rules = self._rules(here, {one.memory.id for one in found})
+        institutional = self._memories(here._replace(learning_types=("institutional",)))
+        always = (one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
+        proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
+        return Material(
+            institutional=sorted(
+                filter(self.is_kept, institutional),
+                key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line),
+            ),
+            baseline=[one for one in always if one.place.learning_type == "task" and self.is_kept(one)],
+            rules=[one if self.is_kept(one) else one._replace(status="retired") for one in rules],
+            found=found,
+            skills=_unique(*self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
+            proxy=[one for one in proxy if "proxy-tasks" in one.memory.path],
+            look_up=self._look_up,
+            labels=labels,
+        )
+
+    def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
+        """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
+        chosen, files = self.task.labels, self.task.files
+        wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
+        rules = []
+        for one in self._memories(wanted):
+            holds = fits_files(one, files) and not is_doubted(one, self.today) and not one.is_quarantined
+            rules.append(one if holds or not one.is_live else one._replace(status="retired"))
+        if chosen:
+            return chosen, rules
+        labels = find_labels(self.task.task, rules)
+        shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
+        fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
+        return labels, fitting
+
+    def _memories(self, filters: Filters) -> list[Memory]:
+        return list(self.index.memories(filters))
+
+    def _topic(self) -> Topic:
+        """Return what the words of the task are worth; one that no entry says counts in its other forms."""
+        query = parse_words(self.request.text)
+        bare = [term.strip('" *').casefold() for term in query.terms]
+        if stop_words(bare).issuperset(bare):  # "no", "do it"
+            return weigh_topic({}, 1)
+        terms, forms = without_other_forms(self.index, query.whole_words)[:_WORDS], query.other_forms()
+        others = [forms.get(term, "") for term in terms]
+        counts, entries = self.index.count_entries([*terms, *others], _ECHO)
+        by_term, by_form = zip(terms, counts, strict=False), zip(others, counts[len(terms) :], strict=True)
+        said = dict(own if own[1] or not other[1] else other for own, other in zip(by_term, by_form, strict=True))
+        return weigh_topic(said, max(entries, 1))
+
+    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
+        """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
+        place = self.task.place
+        wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
+        request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
+        if not topic.worth:
+            return ()
+        hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
+        fitting = [
+            (worth, one)
+            for worth, one in self._weigh(topic, list(self._entries_of(hits)))
+            if is_about(topic, worth, one.hit) and fits_files(one.memory, self.task.files) and self.is_kept(one.memory)
+        ]
+        # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
+        compared = [(worth, one) for worth, one in fitting if one.memory.kind != _ECHO] or fitting
+        least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
+        least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
+        return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
+
+    def _weigh(self, topic: Topic, found: Sequence[FittingEntry]) -> Iterator[tuple[float, FittingEntry]]:
+        """Yield each entry behind the worth of the words that it shares with the task."""
+        keys = [self.index.keys_of(one.memory) for one in found]
+        saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
+        for own, one in zip(keys, found, strict=True):
+            yield sum(worth for term, worth in topic.worth.items() if not saying[term].isdisjoint(own)), one
+
+    def _for_files(self) -> Iterator[FittingEntry]:
+        """Yield the entries whose globs name a file of the task."""
+        place = self.task.place
+        for file in self.task.files:
+            filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
+            hits, _ = retrieve(self.index, Request("", filters, limit=_FOR_FILE), self.ranking, self.today)
+            yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self.is_kept(one.memory))
+
+    def _entries_of(self, hits: Iterable[Hit]) -> Iterator[FittingEntry]:
+        """Yield the entries of some hits that agents may be given."""
+        for hit in hits:
+            memory = self._read(hit.path).get(hit.id)
+            if memory and may_be_given(memory, self.today):
+                yield FittingEntry(memory, hit)
+
+    def _read(self, path: str) -> dict[str, Memory]:
+        """Return the entries of a file by their ids; a file is read once."""
+        if path not in self._files:
+            self._files[path] = {memory.id: memory for memory in self.index.memories(EVERYTHING, path)}
+        return self._files[path]
+
+    def _look_up(self, entry_id: str) -> Memory | None:
+        entry = next((one for one in self.index.entries_with_id(entry_id) if one.id == entry_id), None)
+        memory = self._read(entry.path).get(entry_id) if entry else None
+        return memory if memory and not is_doubted(memory, self.today) and self.is_kept(memory) else None
+
+
+def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
+    """Return what was found, the first passage of each entry."""
+    firsts: dict[str, FittingEntry] = {}
+    for one in found:
+        firsts.setdefault(one.memory.id, one)
+    return list(firsts.values())
+
+
+def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
+    """Return the tags of some rules that a task says.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
+        ('Testing',)
+        >>> find_labels("检查部署脚本", [Memory("x", "a.md", "", Location(), "T", "", tags=("部署", "测试"))])
+        ('部署',)
+    """
+    text = task.casefold()
+    tokens = MARKED_NAME.findall(text)
+    stop = stop_words(tokens)
+    said = {strip_endings(token) for token in tokens if token not in stop}
+    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
+    words_of = {tag: set(map(strip_endings, MARKED_NAME.findall(tag))) for tag in tags}
+
+    def is_said(word: str) -> bool:
+        return word in said or (needs_cutting(word) and word in text)
+
+    return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
 
 
 @dataclass(frozen=True)
@@ -76,19 +269,19 @@ class Contexts:
 
     def _build(self, wanted: ContextTask, without: Collection[str]) -> Context:
         """Return the context of a task, without some entries; `degraded` says what it lacks."""
-        today, counter = self._vault.clock().date(), self._models.counter
-        claims = ClaimChecks(self._vault, _GIT_SECONDS)
-        material, degraded = gather_material(
-            self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and claims.is_kept(one)
-        )
-        settings, agent_hits = self._vault.settings.context, self._search_agent_memory(wanted.task)
+        counter, claims = self._models.counter, ClaimChecks(self._vault, _GIT_SECONDS)
+
+        def is_kept(memory: Memory) -> bool:
+            return memory.id not in without and claims.is_kept(memory)
+
+        material, degraded = self._index.use(lambda index: self._gather(index, wanted, is_kept))
         context = ContextBuilder(
             material=material,
             labels=wanted.labels,
-            today=today,
-            settings=settings,
+            today=self._vault.clock().date(),
+            settings=self._vault.settings.context,
             claims=claims,
-            agent_hits=agent_hits,
+            agent_hits=self._search_agent_memory(wanted.task),
             count=counter.count,
         ).build()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
@@ -96,6 +289,25 @@ class Contexts:
             degraded=(*notices, counter.notice) if counter.notice else notices,
             stale=tuple(entry_id for entry_id in context.ids if entry_id in claims.stale),
         )
+
+    def _gather(
+        self, index: SqliteIndex, wanted: ContextTask, is_kept: Callable[[Memory], bool]
+    ) -> tuple[Material, tuple[str, ...]]:
+        """Return the entries for the sections of a context, from the updated index, and what was missing."""
+        degraded = self._index.refresh().reasons
+        query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, is_task=True)
+        request, unnamed = self._searching.name_key_terms(query)
+        vector_query, reasons = self._searching.embed_query(index, request)
+        with index.snapshot():
+            faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
+            ranking, today = self._vault.settings.ranking, self._vault.clock().date()
+            material = MaterialReader(index, wanted, request, ranking, today, vector_query, is_kept).read()
+        degraded = (*degraded, *unnamed, *reasons)
+        if faults:
+            from memory_kb.index.note_chunks import describe_faults
+
+            degraded += describe_faults(faults)
+        return material, degraded
 
     def _locate(self, task: str, files: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files relative to the project; raise UsageError without a file and a task."""
