@@ -15,7 +15,7 @@ from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.sessions.transcript_formats import reader_of
+from memory_kb.sessions.importing import READERS
 from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ ODD = st.recursive(
     ),
 )
 def test_no_transcript_makes_a_reader_fail(kind: str, lines: list[bytes | None]) -> None:
-    for found in reader_of(kind)(lines):
+    for found in READERS[kind](lines):
         assert found.event is None or found.event.origin
 
 
@@ -196,7 +196,7 @@ def test_odd_fields_cost_no_other_record(records: list[Record], data: st.DataObj
     odd = dict(records[place])
     odd[data.draw(st.sampled_from(sorted(odd)))] = data.draw(ODD)
     changed = [*records[:place], odd, *records[place + 1 :]]
-    read = reader_of("codex" if records is CODEX else "claude-code")
+    read = READERS["codex" if records is CODEX else "claude-code"]
 
     def messages(some: list[Record]) -> list[str]:
         lines = (json.dumps(record).encode() for record in some)

@@ -1,4 +1,4 @@
-"""Import transcripts as sessions, every record once."""
+"""Recognise the formats of transcripts, and import them as sessions, every record once."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
-from memory_kb.sessions.transcript_formats import reader_of, sniff
-from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine
+from memory_kb.sessions import claude_code, codex, gemini_opencode, markdown_chats
+from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine, Reader, records_of
 from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
 from memory_kb.store.worktrees import find_siblings
@@ -32,6 +32,22 @@ _FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", 
 _START_WITHIN = 1_000
 #: When a conversation began, as the name of its file says it.
 _BEGAN = re.compile(r"\d{4}-\d\d-\d\d[T _-]\d\d[-_:.]?\d\d")
+
+#: Lines of a transcript by which its format is recognised.
+_SNIFFED_LINES = 50
+#: A JSON object, perhaps after a line or two that a program printed.
+_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
+_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+READERS: Mapping[str, Reader] = {
+    "claude-code": claude_code.read_claude_code,
+    "codex": codex.read_codex,
+    "gemini-cli": gemini_opencode.read_gemini,
+    "opencode": gemini_opencode.read_opencode,
+    "cursor": markdown_chats.read_cursor,
+    "specstory": markdown_chats.read_specstory,
+    "aider": markdown_chats.read_aider,
+    "markdown": markdown_chats.read_chat,
+}
 
 
 class Labels(NamedTuple):
@@ -75,12 +91,10 @@ class _Target:
             self.counts["known"] += key in self._known
             self._known.discard(key)
             return
-        if key in self._known or (former and self._was_imported(former)):
-            self.counts["known"] += 1
-            return
+        was_imported = former and (_digest(former) in self._known or _digest(_record_of(former)) in self._whole)
         own = event._replace(job=labels.job, task=labels.task, agent=labels.agent or event.agent)
-        done = prepare(own, now, self.writer.first)
-        if self._is_logged(done.event):
+        done = None if key in self._known or was_imported else prepare(own, now, self.writer.first)
+        if done is None or self._is_logged(done.event):
             self.counts["known"] += 1
             return
         self.writer.append(done.event)
@@ -90,37 +104,25 @@ class _Target:
         self.counts["added"] += 1
         self.counts["injected"] += done.event.injected is not None
 
-    def _was_imported(self, former: str) -> bool:
-        return _digest(former) in self._known or _digest(_record_of(former)) in self._whole
-
     def report(self, source: Path, kind: str) -> SessionImported:
         """Return what was written."""
-        counts, redacted = self.counts, tuple(sorted(self.redacted))
-        return SessionImported(
-            self.session,
-            str(source),
-            kind,
-            counts["added"],
-            counts["known"],
-            injected=counts["injected"],
-            redacted=redacted,
-        )
+        added, known, injected = (self.counts[name] for name in ("added", "known", "injected"))
+        done = SessionImported(self.session, str(source), kind, added, known, injected=injected)
+        return done._replace(redacted=tuple(sorted(self.redacted)))
 
     def _is_logged(self, event: Event) -> bool:
         """Return whether a hook or another transcript logged an event; each logged event matches one."""
         if event.type == "tool_result" and event.call_id in self._logged_calls:
             return True
-        said = _content_of(event)
-        if said is None:
+        key = _digest(_content_of(event) or "")
+        same = (one for source, one in self._logged.items() if source != _transcript_kind(event) and one[key])
+        counts = next(same, None)
+        if counts is None:
             return False
-        key = _digest(said)
-        for source, counts in self._logged.items():
-            if source != _transcript_kind(event) and counts[key]:
-                counts[key] -= 1
-                if event.type == "tool_call" and event.call_id:
-                    self._logged_calls.add(event.call_id)
-                return True
-        return False
+        counts[key] -= 1
+        if event.type == "tool_call" and event.call_id:
+            self._logged_calls.add(event.call_id)
+        return True
 
 
 def _record_of(origin: str) -> str:
@@ -167,8 +169,8 @@ class TranscriptImport:
         if source.suffix != ".jsonl" and kind in (None, "markdown"):
             return ()
         if kind and project:
-            where = session_folder(source, kind)
-            if not _is_within(where, project):
+            where = _session_folder(source, kind)
+            if not (where and _is_within(where, project)):
                 return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
         return self.add_file(source, kind)
 
@@ -179,7 +181,7 @@ class TranscriptImport:
         found = kind or sniff(_lines(source))
         why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
         if found:
-            made = self.add_events(reader_of(found)(_lines(source)), source, found)
+            made = self.add_events(READERS[found](_lines(source)), source, found)
             if any(one.added or one.known or one.ignored for one in made):
                 return made
             problem = next((problem for one in made for problem in one.problems), None)
@@ -219,14 +221,10 @@ class TranscriptImport:
         ts = found.event.ts if found.event else ""
         began = _BEGAN.match(source.stem)
         moment = "" if found.is_named else re.sub(r"\D", "", began[0] if began else ts)[:12]
-        if not moment or self._has_session(name, ts):
+        if not moment:
             return name
-        return f"{name}-{moment}"
-
-    def _has_session(self, name: str, ts: str) -> bool:
-        """Return whether a session that was imported under a name began at a moment, or at any if none is known."""
-        first = next(self._files.read(name), None) if self._files.path(name).exists() else None
-        return first is not None and ts in ("", first.ts)
+        imported = next(self._files.read(name), None) if self._files.path(name).exists() else None
+        return name if imported and ts in ("", imported.ts) else f"{name}-{moment}"
 
 
 def _find_transcripts(folder: Path) -> Iterator[Path]:
@@ -240,7 +238,7 @@ def _lines(source: Path) -> Iterator[RawLine]:
     return (line.text for line in read_lines(source, limit=MAX_RECORD))
 
 
-def session_folder(source: Path, kind: str) -> str | None:
+def _session_folder(source: Path, kind: str) -> str | None:
     """Return the folder that the first session of a transcript worked in, or None where nothing says so.
 
     Gemini CLI writes a checksum of the folder; SpecStory and aider write into the folder itself.
@@ -249,7 +247,7 @@ def session_folder(source: Path, kind: str) -> str | None:
         return str(Path(*source.parts[: source.parts.index(".specstory")]))
     if kind == "aider":
         return str(source.parent)
-    for found in islice(reader_of(kind)(_lines(source)), _START_WITHIN):
+    for found in islice(READERS[kind](_lines(source)), _START_WITHIN):
         args = found.event.args or {} if found.event and found.event.event == "start" else {}
         folder = args.get("cwd") or args.get("project_hash")
         if isinstance(folder, str):
@@ -257,18 +255,60 @@ def session_folder(source: Path, kind: str) -> str | None:
     return None
 
 
-def _is_within(folder: str | None, project: Path) -> bool:
-    if not folder:
-        return False
-    for tree in (project, *find_siblings(project)):
-        root = os.path.realpath(tree)
-        if folder in {hash_of(str(one).encode()) for one in (tree, root)}:
-            return True
-        if Path(os.path.realpath(folder)).is_relative_to(root):
-            return True
-    return False
+def _is_within(folder: str, project: Path) -> bool:
+    """Return whether a folder, or the one that a checksum is of, is in a project or another working tree of it."""
+    trees = [project, *find_siblings(project)]
+    roots = [os.path.realpath(tree) for tree in trees]
+    if folder in {hash_of(str(one).encode()) for one in (*trees, *roots)}:
+        return True
+    return any(Path(os.path.realpath(folder)).is_relative_to(root) for root in roots)
 
 
 def _digest(text: str) -> int:
     """Return a text as small as it stays useful, as the log writes it: a transcript may have a million."""
     return hash(text.encode("utf-8", "replace"))
+
+
+def sniff(lines: Iterable[RawLine]) -> str | None:
+    """Return the format of a transcript, or None for a text of no known shape.
+
+    Example:
+        >>> sniff([b'{"type": "user", "sessionId": "s", "message": {}}']), sniff([b"## User", b"hi", b"## Claude", b"hello"])
+        ('claude-code', 'markdown')
+        >>> sniff([b"a:hover {", b"  cursor: pointer;", b"}"])
+    """
+    rest = iter(lines)
+    head = list(islice(rest, _SNIFFED_LINES))
+    records = [record for _, record in records_of(head) if isinstance(record, dict)]
+    if kind := next(filter(None, map(_kind_of, records)), None):
+        return kind
+    text = "\n".join((line or b"").decode("utf-8", "replace").rstrip("\r\n") for line in head)
+    if records and text.lstrip("\ufeff \t\n").startswith("{"):
+        return None
+    if _JSON_START.match(text):
+        return _kind_of_document(text)
+    return markdown_chats.sniff_markdown(text, chain(head, rest))
+
+
+def _kind_of(record: Mapping[str, Any]) -> str | None:
+    kind, message = record.get("type"), isinstance(record.get("message"), dict)
+    if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
+        return "codex"
+    if "sessionId" in record and "projectHash" in record:
+        return "gemini-cli"
+    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
+        return "opencode"
+    if message and kind is None and record.get("role") in ("user", "assistant"):
+        return "cursor"
+    if message or not record.keys().isdisjoint(("sessionId", "leafUuid")):
+        return "claude-code"
+    is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
+    return "codex" if is_old_codex else None
+
+
+def _kind_of_document(text: str) -> str | None:
+    """Return the format of a JSON object that is written on several lines, by its first fields."""
+    if '"sessionId"' in text and '"projectHash"' in text:
+        return "gemini-cli"
+    is_opencode = re.search(r'"info"\s*:\s*\{', text) and re.search(r'"(?:projectID|directory|slug)"\s*:', text)
+    return "opencode" if is_opencode else None
