@@ -84,22 +84,17 @@ def _read_message(record: Mapping[str, Any], role: str, made: EventMaker) -> Non
     else:
         texts: list[object] = []
         for block in content if isinstance(content, list) else [content]:
-            if isinstance(block, dict) and _is_special(block.get("type")):
+            kind = str(object_of(block).get("type"))
+            if kind in (*_CALLS, *_THOUGHTS) or kind.endswith("tool_result"):
                 made.message(role, texts)
-                _read_block(block, made)
+                _read_block(kind, object_of(block), made)
                 texts = []
             elif block:
                 texts.append(block)
         made.message(role, texts)
 
 
-def _is_special(kind: object) -> bool:
-    """Return whether a block is a call, a result or a thought; others are text."""
-    return kind in (*_CALLS, *_THOUGHTS) or (isinstance(kind, str) and kind.endswith("tool_result"))
-
-
-def _read_block(block: Mapping[str, Any], made: EventMaker) -> None:
-    kind = block.get("type")
+def _read_block(kind: str, block: Mapping[str, Any], made: EventMaker) -> None:
     if kind in _CALLS:
         made.call(block.get("name"), block.get("input"), block.get("id"))
     elif kind in _THOUGHTS:
@@ -115,9 +110,8 @@ def _read_block(block: Mapping[str, Any], made: EventMaker) -> None:
 
 def _read_attachment(attachment: Mapping[str, Any], made: EventMaker) -> None:
     kind = attachment.get("type")
+    text = text_of(attachment.get("content") or attachment.get("stdout"))
     if kind == "queued_command" and attachment.get("prompt"):
         made.from_person(text_of(attachment["prompt"]))
-    elif kind in _HOOKS:
-        text = text_of(attachment.get("content") or attachment.get("stdout"))
-        if text.strip():
-            made.notice(text, "hook")
+    elif kind in _HOOKS and text.strip():
+        made.notice(text, "hook")

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, objects_in, records_of
+from memory_kb.sessions.transcripts import (
+    EventMaker,
+    LineResult,
+    RawLine,
+    object_of,
+    objects_in,
+    read_records,
+    records_of,
+)
 from memory_kb.store.json_arrays import iterate
 from memory_kb.store.session_events import NoEvent, load_object, normal_time, printable_line, text_of
 
@@ -38,7 +46,7 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     made = EventMaker("gm", GEMINI)
     made.session, made.ts = _text_or_none(meta.get("sessionId")), normal_time(meta.get("startTime"))
     begun = made.begin(project_hash=_text_or_none(meta.get("projectHash")))
-    return _read_messages(made, begun, messages, _read_gemini_message)
+    return read_records((("", one) for one in messages), made, begun, _read_gemini_message)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -49,26 +57,7 @@ def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     made.session, made.ts = _text_or_none(info.get("id")), _time(info, "created")
     made.is_subagent = bool(info.get("parentID"))
     begun = made.begin(_text_or_none(info.get("title")), cwd=_text_or_none(info.get("directory")))
-    return _read_messages(made, begun, messages, _read_opencode_message)
-
-
-def _read_messages(
-    made: EventMaker,
-    begun: LineResult,
-    messages: Messages,
-    read: Callable[[Mapping[str, Any], EventMaker], None],
-) -> Iterator[LineResult]:
-    """Yield the start and the events of the messages; one without a time has that of the message before."""
-    is_begun = False
-    for one in messages:
-        if isinstance(one, LineResult):
-            yield one
-            continue
-        if not is_begun:
-            yield begun
-            is_begun = True
-        read(one, made)
-        yield from made.results()
+    return read_records((("", one) for one in messages), made, begun, _read_opencode_message)
 
 
 def _read_gemini_message(message: Mapping[str, Any], made: EventMaker) -> None:

@@ -15,7 +15,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from memory_kb.markdown.lists_and_fences import FenceState
-from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
+from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, read_records, records_of
 from memory_kb.store.session_events import MAX_EVENT_TEXT, Event, normal_time
 from memory_kb.text import hash_of, slugify
 
@@ -28,16 +28,15 @@ _ROLES = {
 _ROLE_OF = {word: role for role, words in _ROLES.items() for word in words.split(", ")}
 _NAME = "(?P<name>" + "|".join(sorted(_ROLE_OF, key=len, reverse=True)) + ")"
 _WHEN = r"(?P<when>\s*[-–—|,@(\[]*\s*\d[^\n]{0,60})?"
-_STYLES = {
-    "heading": re.compile(
+#: The ways in which a turn may be marked: a heading, bold letters, a word.
+_STYLES = (
+    re.compile(
         rf"#{{1,6}}\s+(?:[^\w\s#]+\s*)?(?:\*\*)?{_NAME}(?:\*\*)?(?:\s+(?:said|says|wrote))?\s*:?{_WHEN}\s*:?\s*(?P<rest>)",
         re.IGNORECASE,
     ),
-    "bold": re.compile(
-        rf"(?:\*\*|__)(?:[^\w\s*]+\s*)?{_NAME}{_WHEN}\s*:?\s*(?:\*\*|__)\s*:?(?P<rest>.*)", re.IGNORECASE
-    ),
-    "plain": re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
-}
+    re.compile(rf"(?:\*\*|__)(?:[^\w\s*]+\s*)?{_NAME}{_WHEN}\s*:?\s*(?:\*\*|__)\s*:?(?P<rest>.*)", re.IGNORECASE),
+    re.compile(rf"(?-i:(?=[A-Z])){_NAME}{_WHEN}\s*:(?:\s+(?P<rest>.*)|$)", re.IGNORECASE),
+)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
 #: A moment as a computer in America writes it, with AM or PM and the month first, or one in Europe.
 _LOCAL_MOMENT = re.compile(r"\d{1,2}/\d{1,2}/\d{4}, \d{1,2}:\d\d:\d\d(?P<half> [AP]M)?")
@@ -122,10 +121,10 @@ def _time_in(text: str) -> str:
     return normal_time(found[0]) if found else ""
 
 
-def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
+def turns_of(lines: Iterable[RawLine], styles: Iterable[re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
-    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so
+    The first mark decides how turns are marked in this file, so
     that a `User:` inside an answer is no turn where headings mark them. Marks inside of code are none.
 
     Example:
@@ -134,9 +133,10 @@ def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _
     """
     fence, size, turn, text = FenceState(), 0, Turn("preamble", ""), list[str]()
     for line in _without_frontmatter(_texts_of(lines)):
-        name, mark = (None, None) if fence.advance(line) else _find_mark(line, styles)
-        if name and mark:
-            styles = {name: styles[name]}
+        is_unmarked = fence.advance(line) or len(line) >= _LONGEST
+        marks = () if is_unmarked else (style.fullmatch(line.strip()) for style in styles)
+        if mark := next(filter(None, marks), None):
+            styles = (mark.re,)
             yield from _close(turn, text)
             turn = Turn(_ROLE_OF[mark["name"].lower()], "", mark["when"] or "")
             text, size, line = [], 0, mark["rest"] or ""  # noqa: PLW2901 - what stands behind the mark is text
@@ -158,13 +158,6 @@ def _without_frontmatter(lines: Iterable[str]) -> Iterator[str]:
             is_front = number == 0
         elif not is_front:
             yield line
-
-
-def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | None, re.Match[str] | None]:
-    for name, style in styles.items() if len(line) < _LONGEST else ():
-        if mark := style.fullmatch(line.strip()):
-            return name, mark
-    return None, None
 
 
 def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
@@ -202,7 +195,7 @@ _FILE = re.compile(
 
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
-    turns = turns_of(lines, {"role": _SPECSTORY_TURN})
+    turns = turns_of(lines, [_SPECSTORY_TURN])
     return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_", split=_split_answer)
 
 
@@ -273,20 +266,10 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     first = next((line for line in rest if line and line.strip()), b"")
     whole = chain([first], rest)
     if first.lstrip().startswith(b"{"):
-        return _read_transcript(whole)
-    turns = turns_of(whole, {"bold": _CURSOR_TURN})
+        made = EventMaker("cu", "cursor")
+        return read_records(records_of(whole), made, made.begin(), _read_cursor_record)
+    turns = turns_of(whole, [_CURSOR_TURN])
     return _read_turns(turns, EventMaker("cu", "cursor"), _read_turn, wanted="**User**")
-
-
-def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    made = EventMaker("cu", "cursor")
-    yield made.begin()
-    for line, record in records_of(lines):
-        if isinstance(record, LineResult):
-            yield record
-        else:
-            _read_cursor_record(record, made)
-            yield from made.results(line)
 
 
 def _read_cursor_record(record: Mapping[str, object], made: EventMaker) -> None:

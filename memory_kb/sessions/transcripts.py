@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.injected_text import is_own_call
@@ -89,7 +89,7 @@ class EventMaker:
         start = start._replace(ts=self.ts, agent=self.agent)
         return LineResult(self.session, start, is_named=self.is_named)
 
-    def results(self, record: str | bytes = "") -> Iterator[LineResult]:
+    def results(self, record: str | bytes) -> Iterator[LineResult]:
         """Yield the events of a record, which may be none; `record` is its name or its content."""
         events, self.events = self.events, []
         if not events:
@@ -176,6 +176,25 @@ class EventMaker:
         text = text_of(output)
         error = text.strip()[:500] or "failed" if ok is False else None
         return self.add(Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known))
+
+
+def read_records(
+    records: Iterable[tuple[str | bytes, dict[str, Any] | LineResult]],
+    made: EventMaker,
+    begun: LineResult,
+    read: Callable[[Mapping[str, Any], EventMaker], None],
+) -> Iterator[LineResult]:
+    """Yield the start of a session and the events of its records; one without a time has that of the record before."""
+    is_begun = False
+    for name, record in records:
+        if isinstance(record, LineResult):
+            yield record
+            continue
+        if not is_begun:
+            yield begun
+            is_begun = True
+        read(record, made)
+        yield from made.results(name)
 
 
 def _name_or_none(value: object) -> str | None:
