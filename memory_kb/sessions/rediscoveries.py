@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
-from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_tool_call
+from memory_kb.sessions.tool_calls import Call, ToolOutcome, pending_key, pop_call, read_answer, read_tool_call
 from memory_kb.store.session_events import Event, searchable
 from memory_kb.terms import jaccard, word_tokens
 from memory_kb.text import count_tokens
@@ -63,14 +63,6 @@ class SessionNeeds:
         return sorted(self.needs.values(), key=lambda need: need.seq)
 
 
-@dataclass
-class _Failing:
-    """Commands that failed one after the other, nothing having been edited in between."""
-
-    call: Call
-    failures: tuple[tuple[int, int], ...]
-
-
 class _Started(NamedTuple):
     """A call, the number of its event, and what it cost in tokens so far."""
 
@@ -85,8 +77,9 @@ class _CallReader:
 
     found: SessionNeeds
     cwd: str | None = None
-    pending: PendingCalls[_Started] = field(default_factory=PendingCalls)
-    failing: list[_Failing] = field(default_factory=list)
+    pending: dict[str, _Started] = field(default_factory=dict)
+    #: Commands that failed one after the other, nothing having been edited in between, each with its failures.
+    failing: list[tuple[Call, list[tuple[int, int]]]] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
 
     def take(self, event: Event, seq: int) -> None:
@@ -98,8 +91,8 @@ class _CallReader:
             if event.ok is not None or event.error:
                 self._answer(started, event)
             else:
-                self.pending.add(event, started)
-        elif event.type == "tool_result" and (begun := self.pending.pop(event)):
+                self.pending[pending_key(event)] = started
+        elif event.type == "tool_result" and (begun := pop_call(self.pending, event)):
             self._answer(begun._replace(cost=begun.cost + count_tokens(searchable(event))), event)
 
     def _answer(self, started: _Started, event: Event) -> None:
@@ -123,18 +116,18 @@ class _CallReader:
         if fault and fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
             self.found.add(Need("error", started.seq, comparable_text(fault.message)[:_MESSAGE], (failure,)))
         self.found.failed.add(_named(call))
-        same = next((one for one in self.failing if _is_one_job(one.call, call)), None)
+        same = next((failures for one, failures in self.failing if _is_one_job(one, call)), None)
         if same:
-            same.failures += (failure,)
+            same.append(failure)
         else:
-            self.failing = [*self.failing, _Failing(call, (failure,))][-_WAITING:]
+            self.failing = [*self.failing, (call, [failure])][-_WAITING:]
 
     def _succeed(self, call: Call) -> None:
         shown = _named(call)
-        for one in [one for one in self.failing if _is_one_job(one.call, call)]:
-            self.failing.remove(one)
-            if _named(one.call) != shown and len(shown.split()) >= _LEAST_WORDS:
-                self.found.add(Need("command", one.failures[0][0], shown, one.failures))
+        for failed, failures in [one for one in self.failing if _is_one_job(one[0], call)]:
+            self.failing.remove((failed, failures))
+            if _named(failed) != shown and len(shown.split()) >= _LEAST_WORDS:
+                self.found.add(Need("command", failures[0][0], shown, tuple(failures)))
         self.found.worked.add(shown)
         self.found.failed.discard(shown)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.credentials import redact
 from memory_kb.learning.error_text import generalise, same_words
@@ -84,20 +84,14 @@ class Call(NamedTuple):
         return self.line or (self,)
 
 
-class PendingCalls(Generic[T]):
-    """What is known of calls whose results are still to come."""
+def pending_key(call: Event) -> str:
+    """Return the name of a call whose result is still to come."""
+    return call.call_id or f"tool {call.tool}"
 
-    def __init__(self) -> None:
-        self._known: dict[str, T] = {}
 
-    def add(self, event: Event, known: T) -> None:
-        """Keep what is known of a call."""
-        self._known[event.call_id or f"tool {event.tool}"] = known
-
-    def pop(self, event: Event) -> T | None:
-        """Return what is known of the call that a result answers: by its id, else the last of the same tool."""
-        key = event.call_id if event.call_id in self._known else f"tool {event.tool}"
-        return self._known.pop(key or "", None)
+def pop_call(pending: dict[str, T], result: Event) -> T | None:
+    """Take out what is known of the call that a result answers: by its id, else the last of the same tool."""
+    return pending.pop(result.call_id or "", None) or pending.pop(f"tool {result.tool}", None)
 
 
 def read_tool_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import chain, groupby
+from typing import NamedTuple
 
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
@@ -18,8 +18,9 @@ from memory_kb.sessions.tool_calls import (
     CHECKS,
     Call,
     CallFault,
-    PendingCalls,
     ToolOutcome,
+    pending_key,
+    pop_call,
     read_answer,
     read_tool_call,
 )
@@ -106,8 +107,7 @@ def _join_equal(lines: Iterable[ActionLine]) -> list[ActionLine]:
     return joined
 
 
-@dataclass
-class _OpenFailure:
+class _OpenFailure(NamedTuple):
     """A call that failed and has not succeeded since, and whether anything was changed or run from then on."""
 
     call: Call
@@ -141,8 +141,7 @@ class _Failures:
             shown = call.shown.replace("`", "")
             self.all[one.key] = self.all[one.key]._replace(resolution=f"`{shown}` went through {how}")
         if call.kind in ("edit", "install", "run", "build", "deploy"):
-            for one in self._open:
-                one.is_changed = True
+            self._open = [one._replace(is_changed=True) for one in self._open]
 
 
 def covers(call: Call, failed: Call) -> bool:
@@ -231,7 +230,7 @@ class _Tracer:
         self.facts = Trace(session, job, task)
         self.cwd = cwd
         #: Calls without a result, each with the number of its line in the log; None for those that have no line.
-        self.pending = PendingCalls[tuple[Call, int | None]]()
+        self.pending: dict[str, tuple[Call, int | None]] = {}
         self.log: list[ActionLine] = []
         self.failures, self.checks, self.retries = _Failures(), _Checks(), _Retries()
         self.commits: list[Commit] = []
@@ -252,19 +251,19 @@ class _Tracer:
         agent = known.agent or (event.agent if is_agent else None)
         self.facts = known._replace(seq=seq, job=known.job or event.job, agent=agent, began=began, ended=ended)
         if event.injected == "whole":
-            self.pending.pop(event)
+            pop_call(self.pending, event)
         elif event.type == "tool_call":
             begun = self._begin(event)
             if event.ok is not None or event.error:  # a call that is logged with its result
                 self._note_answer(*begun, event)
             else:
-                self.pending.add(event, begun)
+                self.pending[pending_key(event)] = begun
         elif is_human(event):
             self._person(event)
         elif event.type == "message" and event.role == "agent":
             self.ordered = self.ordered or _first_line(clean_for_model(event.content))
         elif event.type == "tool_result":
-            self._note_answer(*(self.pending.pop(event) or self._begin(event)), event)
+            self._note_answer(*(pop_call(self.pending, event) or self._begin(event)), event)
         elif event.type == "event":
             self._event(event)
 
@@ -277,13 +276,12 @@ class _Tracer:
         call = read_tool_call(event.tool, event.args, self.cwd)
         if is_own_call(event.tool, event.args) or call.kind == "plan":
             return call._replace(kind="plan"), None
-        self._count_action()
+        self.facts = self.facts._replace(actions=self.facts.actions + 1)
         if call.kind == "look":
             return call, self._add_line(event, "look at", targets=call.targets[:1] or (call.shown,))
-        return call, self._add_line(event, _shown_call(call))
-
-    def _count_action(self) -> None:
-        self.facts = self.facts._replace(actions=self.facts.actions + 1)
+        doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
+        shown = (shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
+        return call, self._add_line(event, " && ".join(shown))
 
     def _note_answer(self, call: Call, line: int | None, event: Event) -> None:
         if line is None:
@@ -360,7 +358,7 @@ class _Tracer:
             said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
-            self._count_action()
+            self.facts = self.facts._replace(actions=self.facts.actions + 1)
             if fault:
                 self.failures.record(Call("run", event.event, (), shown), fault)
 
@@ -399,11 +397,6 @@ def _first_line(message: str) -> str:
         return ""
     lines = (" ".join(line.split()) for line in split_message(message).sent.splitlines())
     return shorten(next((line for line in lines if not _is_short(line)), ""), _TASK)
-
-
-def _shown_call(call: Call) -> str:
-    doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
-    return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
 def _result_of(answer: ToolOutcome) -> str:
