@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, UsageError, explain_refusal
@@ -39,19 +40,14 @@ _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 class EndedSession(NamedTuple):
     """A session that is closed, or would be in a preview: its first event, and the one that ends it.
 
-    With `is_preview` nothing is written; `is_closed` is then whether the end is in the log already.
+    With `is_preview` nothing is written; `unwritten_end` is then the end if the log has none yet.
     """
 
     session: str
     start: Event | None
     end: Event | None
     is_preview: bool
-    is_closed: bool
-
-    @property
-    def unwritten_end(self) -> Event | None:
-        """The end event of a preview if the log has none yet, else None."""
-        return self.end if self.is_preview and not self.is_closed else None
+    unwritten_end: Event | None
 
 
 class PartResult(NamedTuple):
@@ -178,17 +174,15 @@ class Maintenance:
         """Return the parts that are due; each records when it was done, unless it failed or is a preview."""
         last, now = self._log().last(), self._now()
 
-        def recorded(name: str, work: Part) -> Part:
-            def do() -> PartResult:
-                done = work()
-                if not (dry_run or done.exit_code):
-                    self._log().done(name, now)
-                return done
-
-            return do
+        def record(name: str, work: Part) -> PartResult:
+            done = work()
+            if not (dry_run or done.exit_code):
+                self._log().done(name, now)
+            return done
 
         parts = self.all_parts(dry_run=dry_run)
-        return {name: recorded(name, work) for name, work in parts.items() if force or _is_due(last.get(name), now)}
+        due = {name: work for name, work in parts.items() if force or _is_due(last.get(name), now)}
+        return {name: partial(record, name, work) for name, work in due.items()}
 
     def is_maintenance_due(self) -> bool:
         """Return whether the last maintenance was a week ago, or there was none."""

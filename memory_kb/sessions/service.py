@@ -134,7 +134,8 @@ class Sessions:
                 writer.append(new)
             start, seq = writer.first, writer.seq
         if not only_close:
-            steps = self._finish(EndedSession(session, start, end, is_preview=dry_run, is_closed=new is None))
+            coming = end if new and dry_run else None
+            steps = self._finish(EndedSession(session, start, end, is_preview=dry_run, unwritten_end=coming))
         else:
             steps = () if dry_run else (run_step("index", [("", lambda: self.index_part(session))]),)
         action = "ended" if new else "unchanged"
