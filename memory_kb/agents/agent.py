@@ -41,7 +41,7 @@ class Agent(NamedTuple):
         vault: the agent's own variable for the project's folder in an argument; nothing where servers
             are started in that folder.
         context_key: where additional context goes in an answer: "" for Claude Code's form.
-        takes_prompt_context: whether context may be added to a prompt, `takes_tool_context` to the result of a tool.
+        takes_prompt_context: whether context may be added to a prompt.
         question: the event at which its model can be asked something before it stops, and the form of that:
             `context` is additional context, `block` and `deny` are decisions with a reason, `followup` is a message;
             None where there is no way.
@@ -70,9 +70,7 @@ class Agent(NamedTuple):
     vault: str = ""
     context_key: str = ""
     takes_prompt_context: bool = True
-    takes_tool_context: bool = False
     question: tuple[str, str] | None = None
-    homes: Mapping[str, str] | None = None
     refusal: str = ""
     has_late_results: bool = False
     late_starts: tuple[str, ...] = ()
@@ -108,7 +106,6 @@ _AGENTS = (
         question=("stop", "context"),
         rules=("CLAUDE.md", ".claude/CLAUDE.md"),
         most_chars=10_000,
-        takes_tool_context=True,
         refusal="permission",
         tried="2.1.332",
         programs=("claude",),
@@ -136,9 +133,7 @@ _AGENTS = (
         timeout=10,
         question=("stop", "block"),
         rules=("AGENTS.md", "$CODEX_HOME/AGENTS.md"),
-        homes={"CODEX_HOME": ".codex"},
         has_late_results=True,
-        takes_tool_context=True,
         refusal="permission",
         tried="0.171.0",
         programs=("codex",),
@@ -170,7 +165,6 @@ _AGENTS = (
         vault="${workspaceFolder}",
         context_key="additional_context",
         takes_prompt_context=False,
-        takes_tool_context=True,
         most_chars=10_000,
         question=("ask", "followup"),
         programs=("cursor", "cursor-agent"),
@@ -197,7 +191,6 @@ _AGENTS = (
         question=("stop", "deny"),
         rules=("GEMINI.md", ".gemini/GEMINI.md"),
         late_starts=("clear", "compact"),
-        takes_tool_context=True,
         refusal="deny",
         tried="0.61.0",
         programs=("gemini",),
@@ -223,7 +216,6 @@ _AGENTS = (
             Hook("dispose", "session-end"),
         ),
         plugin=(".opencode/plugins/memory-kb.js", ".config/opencode/plugins/memory-kb.js"),
-        takes_tool_context=True,
         tried="1.18.33",
         programs=("opencode",),
         folders=(".config/opencode",),

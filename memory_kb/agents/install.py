@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +17,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
 from memory_kb.regular_files import MACHINE
 from memory_kb.reports import RunReport
+from memory_kb.store.agent_memory_files import claude_home, codex_home
 from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode
 from memory_kb.vault import Vault
@@ -40,105 +41,85 @@ task and the code as it is now decide."""
 _ASK = "; where none of it is before you, ask `memory_context` with the task"
 
 
-class Setup(NamedTuple):
-    """The words by which an agent starts memory-kb, and the vault for its server and hooks, "" where they find it."""
+class Installation(NamedTuple):
+    """An agent in a place, and how it starts memory-kb there.
 
-    command: tuple[str, ...] = ("memory-kb",)
-    server_vault: str = ""
-    hook_vault: str = ""
-
-
-#: The files of an agent with our parts; of several names the first that is there counts.
-PartsByFile = Mapping[tuple[str, ...], Sequence[FilePart]]
-
-
-def list_parts(agent: Agent, scope: str, setup: Setup) -> PartsByFile:
-    """Return our parts for the files of an agent in a scope, in the order in which they are put in.
-
-    `$NAME/` at the front of a file's name is a variable with its default in `Agent.homes`.
-
-    Example:
-        >>> from memory_kb.agents.agent import find_agent
-        >>> [names[0] for names in list_parts(find_agent("gemini-cli"), "project", Setup())]
-        ['.gemini/settings.json', 'GEMINI.md']
+    `server_vault` and `hook_vault` are the vault for its server and its hooks, "" where they find it.
     """
-    number = INSTALL_SCOPES.index(scope)
-    servers, rules = agent.servers[number], agent.rules[number]
-    if servers is None:
-        raise UsageError(
-            f"memory-kb does not know where {agent.title} keeps what holds for all projects",
-            "install it into a project instead",
-        )
-    found: dict[tuple[str, ...], list[FilePart]] = {servers: [_server(agent, setup)]}
-    if agent.hooks_file:
-        found.setdefault((agent.hooks_file[number],), []).extend(_hooks(agent, setup))
-    if agent.plugin:
-        found[agent.plugin[number],] = [MarkedLines(WORD, _plugin(agent, setup), managed_block.COMMENT)]
-    if rules:
-        found[rules,] = [MarkedLines(WORD, _LINES.format(ask=_ASK if rules.endswith("AGENTS.md") else ""))]
-    return found
-
-
-def _server(agent: Agent, setup: Setup) -> FilePart:
-    command, *words = setup.command
-    args = [*words, "mcp", *(("--vault", setup.server_vault) if setup.server_vault else ())]
-    shapes: dict[str, dict[str, Any]] = {
-        "table": {"command": command, "args": args},
-        "command": {"command": command, "args": args},
-        "stdio": {"type": "stdio", "command": command, "args": args},
-        "local": {"type": "local", "command": [command, *args], "enabled": True},
-    }
-    return Server((agent.servers_key, SERVER), shapes[agent.kind], agent.kind == "table")
-
-
-def _hooks(agent: Agent, setup: Setup) -> Iterator[ListItem]:
-    for hook in agent.hooks:
-        timeout = hook.timeout or agent.timeout
-        limit = {} if timeout is None else {"timeout": timeout}
-        call = {"command": hook_command(agent, hook, setup)} | limit
-        matcher = {"matcher": hook.tools} if hook.tools else {}
-        value: dict[str, Any] = call if agent.is_flat else matcher | {"hooks": [{"type": "command"} | call]}
-        yield ListItem(("hooks", hook.name), value)
-
-
-def _plugin(agent: Agent, setup: Setup) -> str:
-    """Return the program that calls us at the hooks of an agent, with the command that it calls."""
-    text = Path(__file__).with_name(f"{agent.name}_plugin.js").read_text(encoding="utf-8").rstrip("\n")
-    words = hook_words(agent, "EVENT", setup)
-    return text.replace("COMMAND = [] // filled in by `install`", f"COMMAND = {json.dumps(words)}")
-
-
-def hook_words(agent: Agent, event: str, setup: Setup) -> list[str]:
-    """Return the words that an agent starts at a hook."""
-    vault = ("--vault", setup.hook_vault) if setup.hook_vault else ()
-    return [*setup.command, "hook", event, "--agent", agent.name, *vault]
-
-
-def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
-    """Return the command line that an agent calls at a hook.
-
-    Example:
-        >>> from memory_kb.agents.agent import find_agent
-        >>> agent = find_agent("codex")
-        >>> hook_command(agent, agent.hooks[1], Setup(hook_vault="/my notes"))
-        "memory-kb hook prompt --agent codex --vault '/my notes'"
-    """
-    words = hook_words(agent, hook.event, setup)
-    if os.name == "nt":
-        import subprocess  # only for its quoting
-
-        return subprocess.list2cmdline(words)
-    return shlex.join(words)
-
-
-class _InstallTarget(NamedTuple):
-    """Where an agent is installed, and how it calls us there."""
 
     agent: Agent
     scope: str
     folder: Path
-    setup: Setup
-    parts: PartsByFile
+    command: tuple[str, ...] = ("memory-kb",)
+    server_vault: str = ""
+    hook_vault: str = ""
+
+    def list_parts(self) -> dict[tuple[str, ...], list[FilePart]]:
+        """Return our parts for the files of the agent, in the order in which they are put in.
+
+        Of several names of a file the first that is there counts; `$CODEX_HOME/` is a folder of its own.
+
+        Example:
+            >>> [names[0] for names in Installation(find_agent("gemini-cli"), "project", Path()).list_parts()]
+            ['.gemini/settings.json', 'GEMINI.md']
+        """
+        agent, number = self.agent, INSTALL_SCOPES.index(self.scope)
+        rules = agent.rules[number]
+        found: dict[tuple[str, ...], list[FilePart]] = {agent.servers[number] or (): [self._server()]}
+        if agent.hooks_file:
+            found.setdefault((agent.hooks_file[number],), []).extend(map(self._hook, agent.hooks))
+        if agent.plugin:
+            found[agent.plugin[number],] = [MarkedLines(WORD, self._plugin(), managed_block.COMMENT)]
+        if rules:
+            found[rules,] = [MarkedLines(WORD, _LINES.format(ask=_ASK if rules.endswith("AGENTS.md") else ""))]
+        return found
+
+    def server_words(self) -> list[str]:
+        """Return the words by which the agent starts the server."""
+        return [*self.command, "mcp", *(("--vault", self.server_vault) if self.server_vault else ())]
+
+    def _server(self) -> FilePart:
+        command, *args = words = self.server_words()
+        shapes: dict[str, dict[str, Any]] = {
+            "table": {"command": command, "args": args},
+            "command": {"command": command, "args": args},
+            "stdio": {"type": "stdio", "command": command, "args": args},
+            "local": {"type": "local", "command": words, "enabled": True},
+        }
+        agent = self.agent
+        return Server((agent.servers_key, SERVER), shapes[agent.kind], agent.kind == "table")
+
+    def _hook(self, hook: Hook) -> ListItem:
+        timeout = hook.timeout or self.agent.timeout
+        limit = {} if timeout is None else {"timeout": timeout}
+        call = {"command": self.hook_command(hook)} | limit
+        matcher = {"matcher": hook.tools} if hook.tools else {}
+        value: dict[str, Any] = call if self.agent.is_flat else matcher | {"hooks": [{"type": "command"} | call]}
+        return ListItem(("hooks", hook.name), value)
+
+    def _plugin(self) -> str:
+        """Return the program that calls us at the hooks of the agent, with the command that it calls."""
+        text = Path(__file__).with_name(f"{self.agent.name}_plugin.js").read_text(encoding="utf-8").rstrip("\n")
+        return text.replace("COMMAND = [] // filled in by `install`", f"COMMAND = {json.dumps(self._words('EVENT'))}")
+
+    def _words(self, event: str) -> list[str]:
+        vault = ("--vault", self.hook_vault) if self.hook_vault else ()
+        return [*self.command, "hook", event, "--agent", self.agent.name, *vault]
+
+    def hook_command(self, hook: Hook) -> str:
+        """Return the command line that the agent calls at a hook.
+
+        Example:
+            >>> codex = find_agent("codex")
+            >>> Installation(codex, "project", Path(), hook_vault="/my notes").hook_command(codex.hooks[1])
+            "memory-kb hook prompt --agent codex --vault '/my notes'"
+        """
+        words = self._words(hook.event)
+        if os.name == "nt":
+            import subprocess  # only for its quoting
+
+            return subprocess.list2cmdline(words)
+        return shlex.join(words)
 
 
 class AgentsMd(NamedTuple):
@@ -192,16 +173,15 @@ class Agents:
         target = self._target(agent, scope, folder, is_named=pin)
         for change in self._put_in(target, dry_run=True).changes:
             yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
-        known, setup, environ = target.agent, target.setup, {**self._vault.environ}
-        commands = {hook.name: hook_command(known, hook, setup) for hook in known.hooks}
+        known, environ = target.agent, {**self._vault.environ}
+        commands = {hook.name: target.hook_command(hook) for hook in known.hooks}
         yield from call_hooks(known, commands, target.folder, environ)
-        words = [*setup.command, "mcp"]
-        if setup.server_vault:
-            place = setup.server_vault
-            words += ["--vault", place.replace(known.vault, str(target.folder)) if known.vault else place]
+        words = target.server_words()
+        if known.vault:
+            words = [word.replace(known.vault, str(target.folder)) for word in words]
         yield call_server(words, target.folder, environ)
 
-    def _put_in(self, target: _InstallTarget, *, dry_run: bool) -> RunReport:
+    def _put_in(self, target: Installation, *, dry_run: bool) -> RunReport:
         files = self._agent_files(target)
         for file, parts, head in self._placed_parts(target):
             files.put(file, parts, f"Installed into {target.agent.title}.", target.agent.name, head)
@@ -249,42 +229,41 @@ class Agents:
             files.replace(place, encode(held), "Rules and policies as they are now.")
         return AgentsMd(text, files.write("export", dry_run=dry_run))
 
-    def _target(
-        self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool
-    ) -> _InstallTarget:
-        agent = find_agent(name)
+    def _target(self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool) -> Installation:
+        agent, environ, vault = find_agent(name), self._vault.environ, self._vault.folder
         if scope not in INSTALL_SCOPES:
             raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(INSTALL_SCOPES)}")
-        project = Path(os.path.realpath(Path(folder).expanduser() if folder else self._vault.folder))
-        root = self._person if scope == "user" else project
+        is_project = scope == "project"
+        project = Path(os.path.realpath(Path(folder).expanduser() if folder else vault))
+        root = project if is_project else claude_home(environ)[1]
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
-        setup = self._setup(agent, scope, root, is_named=is_named)
-        return _InstallTarget(agent, scope, root, setup, list_parts(agent, scope, setup))
-
-    @property
-    def _person(self) -> Path:
-        return Path(self._vault.environ.get("HOME") or "~").expanduser()
-
-    def _setup(self, agent: Agent, scope: str, root: Path, *, is_named: bool) -> Setup:
-        place = str(self._vault.folder)
-        is_found = scope == "user" or root.is_relative_to(self._vault.folder)
-        hook_vault = place if is_named or not is_found else ""
+        if agent.servers[INSTALL_SCOPES.index(scope)] is None:
+            raise UsageError(
+                f"memory-kb does not know where {agent.title} keeps what holds for all projects",
+                "install it into a project instead",
+            )
+        hook_vault = str(vault) if is_named or (is_project and not root.is_relative_to(vault)) else ""
         server_vault = hook_vault
-        if scope == "project" and agent.vault and not is_named:
-            server_vault = _from_project(agent.vault, root, self._vault.folder) or place
-        command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
-        return Setup(command, server_vault, hook_vault)
+        if is_project and agent.vault and not is_named:
+            server_vault = _from_project(agent.vault, root, vault) or str(vault)
+        command = ("memory-kb",) if is_project else find_command(environ.get("PATH"))
+        return Installation(agent, scope, root, command, server_vault, hook_vault)
 
-    def _agent_files(self, target: _InstallTarget) -> AgentFiles:
+    def _agent_files(self, target: Installation) -> AgentFiles:
         machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine
         return AgentFiles(self._vault, self._writer, machine / RECORD)
 
-    def _placed_parts(self, target: _InstallTarget) -> Iterator[tuple[Path, Sequence[FilePart], str]]:
+    def _placed_parts(self, target: Installation) -> Iterator[tuple[Path, Sequence[FilePart], str]]:
         """Yield the files of the agent, links followed, with our parts and how a file that is made begins."""
         agent, top = target.agent, Path(os.path.realpath(target.folder))
-        for names, parts in target.parts.items():
-            places = [self._place(name, target) for name in names]
+        for names, parts in target.list_parts().items():
+            places = [
+                codex_home(self._vault.environ) / name.removeprefix("$CODEX_HOME/")
+                if name.startswith("$")
+                else target.folder / name
+                for name in names
+            ]
             file = Path(os.path.realpath(next((place for place in places if place.exists()), places[0])))
             if target.scope == "project" and not file.is_relative_to(top):
                 raise UnreadableInput(
@@ -292,14 +271,7 @@ class Agents:
                 )
             yield file, parts, agent.hooks_head if names[0] in (agent.hooks_file or ()) else ""
 
-    def _place(self, name: str, target: _InstallTarget) -> Path:
-        """Return where a file is, below a project or a person's home, or in a folder that a variable names."""
-        if not name.startswith("$"):
-            return target.folder / name
-        variable, _, rest = name[1:].partition("/")
-        return target.folder / (self._vault.environ.get(variable) or (target.agent.homes or {})[variable]) / rest
-
-    def _remarks(self, target: _InstallTarget) -> Iterator[str]:
+    def _remarks(self, target: Installation) -> Iterator[str]:
         import shutil
 
         if target.scope == "project" and shutil.which("memory-kb", path=self._vault.environ.get("PATH")) is None:
