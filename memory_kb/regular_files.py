@@ -68,6 +68,15 @@ def read_file(path: Path | str, limit: int = -1) -> bytes:
         return stream.read(limit)
 
 
+def read_text(path: Path | str, limit: int) -> str:
+    """Return the beginning of a plain file as text, "" where there is none."""
+    try:
+        with open_for_reading(path) as stream:
+            return stream.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def open_for_appending(path: Path | str) -> IO[bytes]:
     """Open a file for writing bytes at its end, making it where there is none."""
     return os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

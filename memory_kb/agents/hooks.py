@@ -21,7 +21,7 @@ from memory_kb.agents.payloads import (
     read_results,
 )
 from memory_kb.errors import UsageError
-from memory_kb.regular_files import make_folder, open_for_appending, open_for_reading, read_file
+from memory_kb.regular_files import make_folder, open_for_appending, read_file, read_text
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 
 if TYPE_CHECKING:
@@ -122,9 +122,8 @@ class Hooks:
         """Return whether a session began anew and its agent dropped what the start gave."""
         if not (agent.late_starts and call.session and self._sessions.files.path(call.session).exists()):
             return False
-        events = list(self._sessions.files.recent(call.session, _MAX_LATE))
-        last = events[-1] if events else None
-        return last is not None and last.type == "event" and (last.args or {}).get("source") in agent.late_starts
+        last = list(self._sessions.files.recent(call.session, _MAX_LATE))[-1:]
+        return any(one.type == "event" and (one.args or {}).get("source") in agent.late_starts for one in last)
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
@@ -273,7 +272,7 @@ class Hooks:
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
-        if not (agent.takes_tool_context and call.session):
+        if not (call.session and agent.hook_for("tool")):
             return ""
         from memory_kb.agents.tool_files import find_touched_file
 
@@ -378,12 +377,7 @@ def _is_same(last: Event, event: Event) -> bool:
 def _branch_words(folders: Iterable[str]) -> str:
     """Return the words of the branch that is checked out, unless it is one that says nothing."""
     for folder in folders:
-        try:
-            with open_for_reading(Path(folder, ".git", "HEAD")) as stream:
-                head = stream.read(500).decode("utf-8", "replace")
-        except OSError:
-            continue
-        found = re.match(r"ref: refs/heads/(\S+)", head)
+        found = re.match(r"ref: refs/heads/(\S+)", read_text(Path(folder, ".git", "HEAD"), 500))
         if found and found[1] not in _PLAIN_BRANCHES:
             return " ".join(re.findall(r"[^\W_]+", found[1]))
     return ""

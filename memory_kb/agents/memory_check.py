@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.outline import read_outline
 from memory_kb.model import Problem
-from memory_kb.regular_files import open_for_reading
+from memory_kb.regular_files import read_text
 from memory_kb.search.agent_memory import POINTER, without_ours
 from memory_kb.store.agent_memory_files import (
     INDEX,
@@ -39,7 +38,7 @@ def examine_agent_memories(vault: Vault) -> Iterator[Problem]:
 def _examine_index(one: AgentMemoryFile) -> Iterator[Problem]:
     if (one.agent, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
         return
-    text = _read_text(one.file)
+    text = read_text(one.file, _MAX_BYTES).replace("\r\n", "\n")
     if excess := explain_excess(one.file.name, text):
         yield Problem(one.shown, 1, f"has {excess}")
     for found in POINTER.finditer(text):
@@ -67,13 +66,6 @@ def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
 
 def _entries(one: AgentMemoryFile) -> Iterator[tuple[int, str]]:
     """Yield the items and paragraphs of a file, each with its line."""
-    text = without_ours(_read_text(one.file).encode(), one.file).decode()
+    text = read_text(one.file, _MAX_BYTES).replace("\r\n", "\n")
+    text = without_ours(text.encode(), one.file).decode()
     return ((item.line, " ".join(item.text.split())) for item in read_outline(text))
-
-
-def _read_text(file: Path) -> str:
-    try:
-        with open_for_reading(file) as stream:
-            return stream.read(_MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
-    except OSError:
-        return ""

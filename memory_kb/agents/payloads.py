@@ -13,7 +13,7 @@ from memory_kb.errors import UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import open_for_reading
-from memory_kb.store.session_events import Event, text_of
+from memory_kb.store.session_events import Event, text_of, unpack
 from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
 
@@ -126,7 +126,7 @@ def _events(agent: Agent, event: str, values: Mapping[str, Any], prompt: str) ->
 
 
 def _tool_call(agent: Agent, values: Mapping[str, Any]) -> Event:
-    asked = _unpack(values.get("tool_input"))
+    asked = unpack(values.get("tool_input"))
     args = asked if isinstance(asked, dict) else None if asked is None else {"value": asked}
     call_id = str(values["tool_use_id"]) if isinstance(values.get("tool_use_id"), str) else None
     tool = str(values["tool_name"])
@@ -135,7 +135,7 @@ def _tool_call(agent: Agent, values: Mapping[str, Any]) -> Event:
 
 def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
     call = _tool_call(agent, values)
-    result = _unpack(next((values[name] for name in _RESULTS if values.get(name) is not None), None))
+    result = unpack(next((values[name] for name in _RESULTS if values.get(name) is not None), None))
     error = text_of(values.get("error") or values.get("error_message")).strip() or None
     content = _result_text(result) or error
     if agent.has_late_results and call.call_id and isinstance(result, str) and _transcript(values):
@@ -144,27 +144,16 @@ def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
     return [call, answer]
 
 
-def _unpack(value: object) -> object:
-    """Return the object that Cursor writes as JSON into a text."""
-    if not (isinstance(value, str) and value.startswith("{")):
-        return value
-    try:
-        found: object = load_json(value)
-    except ValueError:
-        return value
-    return found if isinstance(found, dict) else value
-
-
 def _result_text(result: object) -> str:
-    if isinstance(result, dict) and ("stdout" in result or "stderr" in result):
+    if not isinstance(result, dict):
+        return text_of(result)
+    if "stdout" in result or "stderr" in result:
         return "\n".join(filter(None, (text_of(result.get(name)).rstrip() for name in ("stdout", "stderr"))))
-    if isinstance(result, dict) and "llmContent" in result:
+    if "llmContent" in result:
         return _FRAME.sub(r"\1", text_of(result["llmContent"]))
-    if isinstance(result, dict) and isinstance(result.get("output"), str):
-        return str(result["output"])
-    if isinstance(result, dict) and _COPILOT_TEXT in result:
-        return text_of(result[_COPILOT_TEXT])
-    return text_of(result)
+    return (
+        str(result["output"]) if isinstance(result.get("output"), str) else text_of(result.get(_COPILOT_TEXT, result))
+    )
 
 
 def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str | None) -> bool | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import open_for_reading
 from memory_kb.sessions.tool_calls import read_tool_call
-from memory_kb.store.session_events import COMPACTION, Event, strings_of
-from memory_kb.text import load_json
+from memory_kb.store.session_events import COMPACTION, Event, NoEvent, load_object, strings_of
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"
@@ -54,7 +52,8 @@ def should_ask(events: Iterable[Event]) -> bool:
         elif event.type == "message" and event.role == "user" and event.injected != "whole":
             prompts += _is_typed(event.content or "")
         elif event.type == "tool_call":
-            has_changed = has_changed or _changes(event)
+            parts = () if has_changed else read_tool_call(event.tool, event.args).parts
+            has_changed = has_changed or any(part.kind in ("edit", "commit") for part in parts)
             has_stored = has_stored or _stores(event)
     return prompts >= PROMPTS and has_changed and not has_stored and (not was_asked or was_compacted)
 
@@ -64,17 +63,12 @@ def is_headless(environ: Mapping[str, str], transcript: str = "") -> bool:
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
     if entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true":
         return True
-    return bool(transcript) and _is_of_codex_exec(transcript)
-
-
-def _is_of_codex_exec(transcript: str) -> bool:
-    """Return whether the first record of a transcript of Codex says that `codex exec` began it."""
     try:
-        with open_for_reading(Path(transcript)) as stream:
-            first = load_json(stream.readline(_MAX_RECORD).decode("utf-8", "replace"))
-    except (OSError, ValueError):
+        with open_for_reading(transcript) as stream:
+            meta = load_object(stream.readline(_MAX_RECORD)).get("payload")
+    except (OSError, NoEvent):
         return False
-    meta = first.get("payload") if isinstance(first, dict) else None
+    # The first record of Codex says that `codex exec` began the session.
     return isinstance(meta, dict) and meta.get("source") == "exec"
 
 
@@ -85,10 +79,6 @@ def _is_typed(prompt: str) -> bool:
     from memory_kb.learning.user_text import split_message
 
     return bool(split_message(prompt).sent)
-
-
-def _changes(event: Event) -> bool:
-    return any(part.kind in ("edit", "commit") for part in read_tool_call(event.tool, event.args).parts)
 
 
 def _stores(event: Event) -> bool:

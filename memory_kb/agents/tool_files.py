@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.regular_files import open_for_reading
+from memory_kb.regular_files import read_text
 from memory_kb.store.project_files import path_in_project
 from memory_kb.store.session_events import named_file
 
@@ -56,9 +56,8 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None) -> lis
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
     edits = list[Edit]()
     for name, change in changes:
-        path = path_in_project(name, project, here or project)
-        if path:
-            before = _read_text(project / path)
+        if path := path_in_project(name, project, here or project):
+            before = read_text(project / path, _LONGEST_FILE)
             edits.append(Edit(path, before, _apply(change, before)))
     return edits
 
@@ -99,11 +98,3 @@ def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _side(run: list[str], sign: str) -> str:
     return "\n".join(line[1:] for line in run if line.startswith(sign))
-
-
-def _read_text(file: Path) -> str:
-    try:
-        with open_for_reading(file) as stream:
-            return stream.read(_LONGEST_FILE).decode("utf-8", "replace")
-    except OSError:
-        return ""

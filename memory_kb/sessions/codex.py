@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.sessions.transcripts import EventMaker, LineResult, RawLine, object_of, records_of
-from memory_kb.store.session_events import NoEvent, load_object, normal_time, printable_line, text_of
+from memory_kb.store.session_events import normal_time, printable_line, text_of, unpack
 
 AGENT = "codex"
 _EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")
@@ -66,7 +65,7 @@ def _read_item(kind: str, item: Mapping[str, Any], made: EventMaker) -> None:
     elif kind in _CALLS:
         tool = printable_line(text_of(item.get("name") or _CALLS[kind]))
         name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
-        args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
+        args = unpack(item.get("arguments", item.get("action", item.get("input"))))
         made.call(name, args, item.get("call_id") or item.get("id"))
     elif kind in _OUTPUTS:
         content, ok = read_tool_outcome(item.get("output", item.get("tools")))
@@ -79,18 +78,6 @@ def _read_item(kind: str, item: Mapping[str, Any], made: EventMaker) -> None:
         made.notice(item.get("reason") or "aborted", "aborted")
 
 
-def _arguments(value: object) -> object:
-    """Return the arguments of a call, which may come as JSON in a text.
-
-    Example:
-        >>> _arguments('{"cmd": "ls"}'), _arguments("*** Begin Patch")
-        ({'cmd': 'ls'}, '*** Begin Patch')
-    """
-    with contextlib.suppress(NoEvent):
-        return load_object(value) if isinstance(value, str) else value
-    return value
-
-
 def read_tool_outcome(output: object) -> tuple[str, bool | None]:
     """Return what a tool said and whether it succeeded, if that can be known.
 
@@ -98,7 +85,7 @@ def read_tool_outcome(output: object) -> tuple[str, bool | None]:
         >>> read_tool_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_tool_outcome("Exit code: 0")
         (('boom', False), ('Exit code: 0', True))
     """
-    output = _arguments(output)
+    output = unpack(output)
     if not isinstance(output, dict):
         text = text_of(output)
         code_line = _EXIT.search(text[:500])

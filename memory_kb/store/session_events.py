@@ -209,6 +209,19 @@ def load_object(line: bytes | str) -> dict[str, Any]:
     return found
 
 
+def unpack(value: object) -> object:
+    """Return the object that is written as JSON into a text; anything else as it is.
+
+    Example:
+        >>> unpack('{"cmd": "ls"}'), unpack("*** Begin Patch")
+        ({'cmd': 'ls'}, '*** Begin Patch')
+    """
+    try:
+        return load_object(value) if isinstance(value, str) and value.startswith("{") else value
+    except NoEvent:
+        return value
+
+
 def make_event(values: Mapping[str, Any]) -> Event:
     """Return an event with these fields."""
     known: dict[str, Any] = {name: _word(value) for name in _TEXTS if (value := values.get(name)) is not None}
