@@ -27,22 +27,16 @@ MADE_HERE = "made_here"
 
 
 class Schema(NamedTuple):
-    """The tables of a database: their ids in its header, the statements that make them anew, and the lock beside it.
+    """The tables of a database: its application id and version, what makes them anew, and the lock beside it.
 
     One of them is `meta`, with facts about the database by their keys. A new file that `is_private` can be read by its
     owner alone.
     """
 
-    application_id: int
-    version: int
+    header: tuple[int, int]
     script: str
     lock: str
     is_private: bool = False
-
-    @property
-    def header(self) -> tuple[int, int]:
-        """What the header of a database with these tables says."""
-        return self.application_id, self.version
 
 
 _DAMAGE = (
@@ -56,7 +50,7 @@ _DAMAGE = (
     "invalid fts5",
 )
 #: Bytes of a page. With pages of twice the usual size a first index takes a tenth less time, and the file is smaller.
-PAGE_SIZE = 8_192
+_PAGE_SIZE = 8_192
 #: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
 _LEAST_ROOM = 65_536
 
@@ -141,8 +135,8 @@ def open_database(
         connection = connect_sqlite(path, wait)
         with _closing_on_error(connection):
             _, version = read_version(connection)
-            if version not in (0, schema.version):
-                said = f"is of version {version}, this program writes {schema.version}"
+            if version not in (0, schema.header[1]):
+                said = f"is of version {version}, this program writes {schema.header[1]}"
                 notices.append(f"{path.name} {said}; it is rebuilt")
             _make_current(connection, schema, mark)
             if fill and not version:
@@ -186,11 +180,11 @@ def _find_foreign(path: Path, schema: Schema, mark: str | None) -> str:
     if not path.exists():
         return ""
     with contextlib.closing(connect_sqlite(path)) as connection:
-        application, version = read_version(connection)
-        if (application, version) == schema.header:
+        header = read_version(connection)
+        if header == schema.header:
             return "" if mark in (None, _read_mark(connection)) else ".foreign"
         has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        return ".broken" if has_tables and application != schema.application_id else ""
+        return ".broken" if has_tables and header[0] != schema.header[0] else ""
 
 
 def _has_content(path: Path) -> bool:
@@ -200,18 +194,19 @@ def _has_content(path: Path) -> bool:
         return False
 
 
-def is_frozen(connection: sqlite3.Connection) -> bool:
-    """Return whether a connection cannot write, and reads the file as it was when it was opened."""
-    try:
-        return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal")
-    except sqlite3.Error:
-        return False
-
-
 def _make_current(connection: sqlite3.Connection, schema: Schema, mark: str | None) -> None:
     """Make the tables in one transaction and with a write-ahead log, unless they are of this version."""
-    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")  # of a new file; another keeps its own
-    _begin_logging(connection)
+    connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")  # of a new file; another keeps its own
+    # SQLite refuses to change to a write-ahead log while another connection is open.
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as exc:
+            if "locked" not in str(exc) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
     with transaction(connection):
         if read_version(connection) != schema.header:
             make_tables(connection, schema, mark)
@@ -227,8 +222,9 @@ def make_tables(connection: sqlite3.Connection, schema: Schema, mark: str | None
             statement = ""
     if mark:
         connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
-    connection.execute(f"PRAGMA application_id = {schema.application_id}")
-    connection.execute(f"PRAGMA user_version = {schema.version}")
+    application_id, version = schema.header
+    connection.execute(f"PRAGMA application_id = {application_id}")
+    connection.execute(f"PRAGMA user_version = {version}")
 
 
 @contextlib.contextmanager
@@ -242,19 +238,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # a full disk has ended it already
             connection.execute("ROLLBACK")
         raise
-
-
-def _begin_logging(connection: sqlite3.Connection) -> None:
-    """Change to a write-ahead log, which SQLite refuses while another connection is open."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as exc:
-            if "locked" not in str(exc) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
 
 
 def identify_file(path: Path) -> tuple[int, int] | None:

@@ -124,7 +124,7 @@ def read_last(vault: Vault, verb: str) -> LintPass | None:
 def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
     """Return the files and folders that cannot be read, also those that were indexed before and look unchanged."""
     problems: list[Problem] = []
-    indexed = set(index.paths())
+    indexed = index.file_hashes()
     for file in walk(vault, problems):
         is_doubtful = file.path not in indexed or not os.access(file.os_path, os.R_OK)
         if is_doubtful and (reason := explain_unreadable(file.os_path)):

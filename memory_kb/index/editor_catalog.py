@@ -219,7 +219,7 @@ def suggest_names(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, 
     """Return entries by those of their names that go with a word, and how to link to each."""
     found = find_names(_part(index, index.entries_like(word.casefold().split(), most)), word, most)
     stems = {stem_of(called.entry.path) for called in found}
-    alike = index.entries_of(path for path in index.paths() if stem_of(path) in stems)
+    alike = index.entries_of(path for path in index.file_hashes() if stem_of(path) in stems)
     wanted = {name for called in found for name in (called.entry.path.removesuffix(".md"), called.entry.title)}
     wanted |= {note_name(called.entry.path) for called in found} | {called.entry.id for called in found}
     catalog = replace(_part(index, alike), names=named(index, [("", name) for name in wanted]))

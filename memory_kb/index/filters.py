@@ -56,11 +56,8 @@ def is_narrow(filters: Filters) -> bool:
         >>> is_narrow(Filters(statuses=("retired",)))
         True
     """
-    return _has_few_kinds(filters) or _has_few_types(filters) or _has_few_statuses(filters)
-
-
-def _has_few_kinds(filters: Filters) -> bool:
-    return bool(filters.kinds) and _FEW_KINDS.issuperset(filters.kinds)
+    has_few_kinds = bool(filters.kinds) and _FEW_KINDS.issuperset(filters.kinds)
+    return has_few_kinds or _has_few_types(filters) or _has_few_statuses(filters)
 
 
 def _has_few_statuses(filters: Filters) -> bool:

@@ -51,7 +51,7 @@ def entries_named(
     """Return all entries that some links may mean, or that have one of some ids, and others of their files."""
     keys = [(target.strip(), link_keys(target, source)) for source, target in wanted]
     stems = {posixpath.basename(key).removesuffix(".md") for _, pair in keys for key in pair}
-    files = {path for path in index.paths() if stem_of(path) in stems}
+    files = {path for path in index.file_hashes() if stem_of(path) in stems}
     files.update(index.files_with_ids({key for _, pair in keys for key in pair}.union(ids)))
     entries = index.entries_of(files)
     names = name_entries(entries)

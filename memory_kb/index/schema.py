@@ -10,16 +10,14 @@ APPLICATION_ID = 0x6D6B6231
 #: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section.
 SCHEMA_VERSION = 14
 
-_META = """
+_SCRIPT = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid,
                             -- rowids_used, made_here, and `passage vectors`, the file of vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
-"""
 
-_FILE_META = """
 -- One row per indexed file: how it looked when its chunks were made.
 CREATE TABLE file_meta (
     path     TEXT PRIMARY KEY, -- as in output: relative to the vault, or ~global/...
@@ -30,9 +28,7 @@ CREATE TABLE file_meta (
     problems TEXT              -- JSON [[line, message], ...] or NULL
 ) WITHOUT ROWID;
 CREATE INDEX file_meta_problems ON file_meta (path) WHERE problems IS NOT NULL;
-"""
 
-_CHUNKS = """
 -- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
 -- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
 -- Everything here follows from a file's bytes and path; rowids do not count as content.
@@ -84,9 +80,7 @@ CREATE INDEX chunks_citing ON chunks (source) WHERE part = 0 AND instr(metadata,
 CREATE INDEX chunks_stated ON chunks (source) WHERE instr(metadata, '"user_explicit"');
 CREATE INDEX chunks_faults ON chunks (source) WHERE fault IS NOT NULL;
 CREATE INDEX chunks_supersedes ON chunks (status) WHERE supersedes IS NOT NULL;
-"""
 
-_TEXTS = """
 -- What the full-text index holds of a chunk; months are spelled out for questions in words.
 CREATE VIEW chunk_texts AS SELECT
     rowid AS chunk_rowid,
@@ -100,9 +94,7 @@ CREATE VIEW chunk_texts AS SELECT
         END END AS dated,
     terms, source, id AS chunk_id
 FROM chunks;
-"""
 
-_FTS = """
 CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     title, headings, content, tags, applies_to, dated, terms, source UNINDEXED, chunk_id UNINDEXED,
     content = 'chunk_texts', content_rowid = 'chunk_rowid', tokenize = '{tokenizer}'
@@ -110,9 +102,7 @@ CREATE VIRTUAL TABLE chunks_fts USING fts5 (
 INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('hashsize', 16777216);
 -- What fits into a page of the file.
 INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('pgsz', 8100);
-"""
 
-_EMBEDDING_CACHE = """
 -- Vectors by content hash; the one table that a rebuild keeps.
 CREATE TABLE IF NOT EXISTS embedding_cache (
     hash       TEXT NOT NULL,
@@ -147,18 +137,12 @@ INDEX_ROWS = f"INSERT INTO chunks_fts (rowid, {_TEXT_LIST}) SELECT chunk_rowid, 
 UNINDEX_FILE = f"INSERT INTO chunks_fts (chunks_fts, rowid, {_TEXT_LIST}) SELECT 'delete', chunk_rowid, {_TEXT_LIST} FROM chunk_texts WHERE source = ?"
 
 
-def create_statements(tokenizer: str) -> str:
-    """Return the statements that make an empty index.
+def index_schema(tokenizer: str) -> Schema:
+    """Return the tables of the index with the words cut by a tokenizer.
 
     Example:
-        >>> "tokenize = 'porter ascii'" in create_statements("porter ascii")
+        >>> "tokenize = 'porter ascii'" in index_schema("porter ascii").script
         True
     """
-    return "".join(
-        (_META, _FILE_META, _CHUNKS, _TEXTS, _FTS.format(tokenizer=tokenizer.replace("'", "")), _EMBEDDING_CACHE)
-    )
-
-
-def index_schema(tokenizer: str) -> Schema:
-    """Return the tables of the index with the words cut by a tokenizer."""
-    return Schema(APPLICATION_ID, SCHEMA_VERSION, DROP + create_statements(tokenizer), LOCK)
+    script = DROP + _SCRIPT.replace("{tokenizer}", tokenizer.replace("'", ""))
+    return Schema((APPLICATION_ID, SCHEMA_VERSION), script, LOCK)

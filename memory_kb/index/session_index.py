@@ -88,7 +88,7 @@ INSERT INTO events_fts (events_fts, rank) VALUES ('hashsize', 16777216);
 
 
 #: What is said in sessions is nobody else's business.
-_TABLES = Schema(APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, "sessions.lock", is_private=True)
+_TABLES = Schema((APPLICATION_ID, SCHEMA_VERSION), _SCHEMA, "sessions.lock", is_private=True)
 
 #: An event that comes after the end opens the session again.
 _STATEMENT = """

@@ -10,16 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
-from memory_kb.index.database import (
-    BUSY_SECONDS,
-    LOCK,
-    Schema,
-    is_damage,
-    is_frozen,
-    open_database,
-    open_frozen,
-    scrub,
-)
+from memory_kb.index.database import BUSY_SECONDS, LOCK, Schema, is_damage, open_database, open_frozen, scrub
 from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
@@ -101,7 +92,10 @@ class SqliteIndex(Index):
     @functools.cached_property
     def is_frozen(self) -> bool:
         """Whether the file can only be read, as it was when it was opened."""
-        return is_frozen(self._connection)
+        try:
+            return self._column("PRAGMA journal_mode") != ["wal"]
+        except sqlite3.Error:
+            return False
 
     @property
     def is_partial(self) -> bool:
@@ -131,18 +125,13 @@ class SqliteIndex(Index):
         """Return when the disk was last read for writing."""
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
-    def is_intact(self) -> bool:
-        """Return whether the rowids are the ones we gave. A `VACUUM` from outside changes them."""
-        (last,) = self._column("SELECT max(rowid) FROM chunks")
-        return self.read_meta("last_rowid") in (None, str(last or 0))
-
     def stale_because(self, settings: str) -> str | None:
         """Return why the index must be rebuilt even if no file has changed, or None."""
         if self.generation and self.read_meta("settings") != settings:
             return "its settings changed"
-        if not self.is_intact():
-            return "its rows were renumbered from outside"
-        return None
+        (last,) = self._column("SELECT max(rowid) FROM chunks")
+        is_intact = self.read_meta("last_rowid") in (None, str(last or 0))
+        return None if is_intact else "its rows were renumbered from outside"  # by a `VACUUM`
 
     def remember_settings(self, settings: str) -> None:
         """Store the settings that the index was made with."""
@@ -157,12 +146,8 @@ class SqliteIndex(Index):
         """Return whether more than `number` files are indexed, without counting them all."""
         return bool(self._column("SELECT 1 FROM file_meta LIMIT 1 OFFSET ?", (number,)))
 
-    def problems(self) -> list[Problem]:
-        """Return the problems of the files when they were read."""
-        return self._problems("")
-
-    def _problems(self, said: str) -> list[Problem]:
-        """Return the problems whose message contains some words."""
+    def problems(self, said: str = "") -> list[Problem]:
+        """Return the problems of the files when they were read whose message contains some words."""
         rows = self._connection.execute(
             "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
             (said,),
@@ -199,7 +184,7 @@ class SqliteIndex(Index):
         return map(KnownFile._make, self._connection.execute(rows, {"path": region}))
 
     def file_hashes(self) -> dict[str, str]:
-        """Return the hash of every file, by path."""
+        """Return the hash of every file, by path, in the order of the paths."""
         return dict(self._connection.execute("SELECT path, hash FROM file_meta ORDER BY path").fetchall())
 
     def file_times(self) -> dict[str, int]:
@@ -207,10 +192,10 @@ class SqliteIndex(Index):
         return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
     def cut_files(self) -> list[Problem]:
-        return self._problems(IS_CUT)
+        return self.problems(IS_CUT)
 
     def write(self, *, rebuild: bool = False) -> "SqliteWriter":
-        """Begin a transaction; leaving its context by an exception leaves the index as it was."""
+        """Return a transaction; leaving its context by an exception leaves the index as it was."""
         from memory_kb.index.sqlite_writer import SqliteWriter
 
         return SqliteWriter(self._connection, self._schema, rebuild=rebuild)
@@ -232,7 +217,8 @@ class SqliteIndex(Index):
         elif common:
             # What is behind NOT leaves rows out before they are scored, and does not count for the score of others.
             expression = f"({expression}) NOT (({common}) NOT ({rare}))"
-        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
+        rank = f"bm25(chunks_fts, {', '.join(map(str, weights))}) AS rank"
+        best = f"SELECT rowid, {rank} FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         few = limit + limit // 4
         values |= {"match": expression, "limit": limit, "few": few}
@@ -256,7 +242,7 @@ class SqliteIndex(Index):
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         # The plus keeps SQLite from looking each row up by itself: one pass over the term is faster.
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "
+            f"SELECT rowid, bm25(chunks_fts, {', '.join(map(str, weights))}) FROM chunks_fts "
             f"WHERE chunks_fts MATCH ? AND +rowid {_IS_LISTED}",
             (expression, as_array(keys)),
         )
@@ -375,10 +361,6 @@ class SqliteIndex(Index):
         are_inside, given = self._among("source", sources)
         return list(self._entries(f"{are_inside} AND {condition}", {**values, **given}))
 
-    def paths(self) -> list[str]:
-        """Return the paths of all files, in order."""
-        return self._column("SELECT path FROM file_meta ORDER BY path")
-
     def files_with_ids(self, ids: Collection[str]) -> list[str]:
         """Return the files with an entry of one of these ids, in any case of their letters."""
         having = f"SELECT source FROM chunks WHERE part = 0 AND entry_id COLLATE NOCASE {_IS_LISTED}"
@@ -447,10 +429,7 @@ class SqliteIndex(Index):
             "SELECT kind, type, status, scope, count(*), max(tags <> '' OR text_tags <> ''), max(dated IS NOT NULL) "
             "FROM chunks WHERE part = 0 GROUP BY 1, 2, 3, 4"
         )
-        return [
-            EntryTally(kind, type_, status, scope, count, bool(tags), bool(days))
-            for kind, type_, status, scope, count, tags, days in rows
-        ]
+        return list(map(EntryTally._make, rows))
 
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""
@@ -486,18 +465,8 @@ def _like(word: str) -> str:
     return f"%{re.sub('[^a-z0-9 -]', '_', word)}%"
 
 
-def _listed(weights: Sequence[float]) -> str:
-    return ", ".join(map(str, weights))
-
-
 def _has_tag(tags: str, wanted: str) -> bool:
-    return len(tags) > 1 and fits_tag(tags.split(","), _words(wanted))
-
-
-# The same for every row of a query.
-@functools.lru_cache(maxsize=8)
-def _words(wanted: str) -> tuple[str, ...]:
-    return tuple(wanted.split(","))
+    return len(tags) > 1 and fits_tag(tags.split(","), tuple(wanted.split(",")))
 
 
 def _fits_file(applies_to: str, file: str) -> bool:
