@@ -13,7 +13,7 @@ from memory_kb.index.note_chunks import RawNote, decode_note, read_note
 from memory_kb.markdown.blocks import scan_blocks
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.sections import SECTION, Piece, split_text
-from memory_kb.model import Chunk, FileStat, Location
+from memory_kb.model import Chunk, FileStat
 
 LIMIT, SHORT = SECTION.limit, SECTION.whole
 WORDS = "The retry budget of the gateway is shared by every worker. "
@@ -21,9 +21,7 @@ WORDS = "The retry budget of the gateway is shared by every worker. "
 
 def chunk_bytes(data: bytes) -> tuple[Chunk, ...]:
     """Return the chunks of a file with these bytes."""
-    return read_note(
-        RawNote(FileStat("notes/a.md", "", len(data), 0, 0), data, is_cut=False), Location(), "active"
-    ).chunks
+    return read_note(RawNote(FileStat("notes/a.md", "", len(data), 0, 0), data, is_cut=False), is_memory=False).chunks
 
 
 def split(text: str) -> list[Piece]:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Files, Run, clean_environment
@@ -18,8 +17,7 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.index import doctor
-from memory_kb.index.note_chunks import RawNote, ReadNote
-from memory_kb.index.sync import read_as_indexed
+from memory_kb.index.note_chunks import RawNote, ReadNote, read_note
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -77,11 +75,11 @@ def test_doctor_cuts_up_only_what_changed_since_it_agreed(
 ) -> None:
     folder, cut = vault({"a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"}), list[str]()
 
-    def read(vault: Any, raw: RawNote) -> ReadNote:
+    def read(raw: RawNote, *, is_memory: bool) -> ReadNote:
         cut.append(raw.stat.path)
-        return read_as_indexed(vault, raw)
+        return read_note(raw, is_memory=is_memory)
 
-    monkeypatch.setattr(doctor, "read_as_indexed", read)
+    monkeypatch.setattr(doctor, "read_note", read)
     with open_kb(folder) as kb:
         kb.sync()
         assert kb.doctor().problems == kb.doctor().problems == ()

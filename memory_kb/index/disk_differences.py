@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import (
-    Difference,
-    Regions,
-    has_same_bytes,
-    put_note,
-    read_as_indexed,
-    read_note_bytes,
-    real_differences,
-)
+from memory_kb.index.sync import Difference, Regions, has_same_bytes, put_note, read_note_bytes, real_differences
 from memory_kb.model import Problem
 from memory_kb.store.walk import REGIONS, walk
 from memory_kb.vault import Vault
@@ -26,17 +18,12 @@ if TYPE_CHECKING:
 
 
 class DiskDifferences(NamedTuple):
-    """The report of `status`: the differences by name, and every known problem."""
+    """The differences by name, and every known problem."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     problems: tuple[Problem, ...]
-    files: int
-
-    @property
-    def pending(self) -> int:
-        return len(self.added) + len(self.changed) + len(self.removed)
 
 
 def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
@@ -45,38 +32,37 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
 
     problems: list[Problem] = []
     added, changed, removed = list[str](), list[str](), list[str]()
-    for file, known, _ in real_differences(vault, index, problems):
+    for path, file, known, _ in real_differences(vault, index, problems):
         reason = explain_unreadable(file.os_path) if file else None
-        if file and reason:
-            problems.append(Problem(file.path, 1, reason))
-        if file is None and known:
-            removed.append(known.path)
-        elif file and known:
-            changed.append(file.path)
-        elif file and not reason:
-            added.append(file.path)
-    files = index.count_files() + len(added) - len(removed)
+        if reason:
+            problems.append(Problem(path, 1, reason))
+        if file is None:
+            removed.append(path)
+        elif known:
+            changed.append(path)
+        elif not reason:
+            added.append(path)
     known_problems = tuple(sorted({*problems, *index.problems()}))
-    return DiskDifferences(tuple(added), tuple(changed), tuple(removed), known_problems, files)
+    return DiskDifferences(tuple(added), tuple(changed), tuple(removed), known_problems)
 
 
 def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
     known = {one.path: one for region in REGIONS for one in index.known_files(region)}
     for file in walk(vault, []):
-        if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
+        if file.path not in seen and not has_same_bytes(vault, Difference(file.path, file, known.get(file.path))):
             yield file.path
 
 
 def pending_passages(vault: Vault, index: SqliteIndex) -> Iterator[EmbeddedPassage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
+    from memory_kb.index.note_chunks import read_note
     from memory_kb.index.vectors import make_passages
 
-    for file, _, _ in real_differences(vault, index, []):
-        if file is None:
-            continue
+    files = (one.file for one in real_differences(vault, index, []) if one.file)
+    for file in files:
         with contextlib.suppress(OSError):
-            for chunk in read_as_indexed(vault, read_note_bytes(vault, file)).chunks:
+            for chunk in read_note(read_note_bytes(vault, file), is_memory=vault.memory is not None).chunks:
                 yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 
@@ -88,10 +74,8 @@ _MOST_FILES, _MOST_AT_FIRST = 50, 300
 class UnindexedNotes:
     """The notes in some regions that differ from an index, in an index of their own in memory.
 
-    Attributes:
-        index: what the newest of them say.
-        outdated: the paths of which the other index says something else, or which are gone.
-        is_whole: whether all of them were read, not the newest alone.
+    `index` has the newest of them, all of them where it `is_whole`; of the paths in `outdated` the other index says
+    something else, or they are gone.
     """
 
     def __init__(self, vault: Vault, index: SqliteIndex) -> None:

@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
-from memory_kb.index.entry_texts import EntryText
 from memory_kb.index.link_map import Edge, Node
 from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
 from memory_kb.index.lint_cache import LINT_CACHE, FileFindings, LinkInText, LintCache
-from memory_kb.index.note_chunks import decode_note, explain_unreadable
+from memory_kb.index.note_chunks import decode_note, explain_unreadable, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import read_as_indexed, read_note_bytes
+from memory_kb.index.sync import read_note_bytes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.headings import find_anchor, say_missing
@@ -57,23 +56,18 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     for query in read.queries:
         for wanted in query.expect:
             if wanted not in whole and not any(names_entry(wanted, *entry) for entry in entries):
-                yield Problem(
-                    queries_path(vault),
-                    query.line,
-                    f"{query.question!r} expects {wanted!r}, and no entry is called that",
-                )
+                message = f"{query.question!r} expects {wanted!r}, and no entry is called that"
+                yield Problem(queries_path(vault), query.line, message)
 
 
-_ALIAS = lazy_regex(r"@\w*/")
+#: How links of site generators begin: `@/a.md`, `@site/a.md`.
+_SITE_LINK = lazy_regex(r"@\w*/")
 #: A temporary file this old belongs to no running write; seconds.
 _LEFTOVER_AGE = 3_600
 
 
 def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return what should be fixed in the notes.
-
-    That is fields, blocks, ids, links, secrets, saved queries, what cannot be read, and what others have found.
-    """
+    """Return what should be fixed: fields, blocks, ids, links, secrets, saved queries, unreadable files, and `further`."""
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
@@ -115,10 +109,7 @@ def read_last(vault: Vault, verb: str) -> LintPass | None:
     """Return the findings of the last `lint` or `doctor`."""
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         kept = cache.read(verb)
-    if kept is None:
-        return None
-    generation, moment, total, first = kept
-    return LintPass(generation, moment, total, tuple(map(Problem._make, first)))
+    return LintPass._make([*kept[:-1], tuple(map(Problem._make, kept[-1]))]) if kept else None
 
 
 def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
@@ -133,10 +124,7 @@ def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
 
 
 def _chosen(vault: Vault, path: str) -> str:
-    """Return a path to lint in the form that output uses.
-
-    It may be relative to the vault or to the current folder.
-    """
+    """Return a path to lint, which may be relative to the vault or to the current folder, as it is in output."""
     given, path = path, readable_name(path).removeprefix("./").rstrip("/")
     if not os.path.isabs(path) and ".." not in Path(path).parts and vault.resolve(path).exists():
         return path
@@ -160,11 +148,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
         if all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in probes):
             return list(map(Problem._make, kept["problems"]))
 
-    def fetch(paths: Sequence[str]) -> list[Sequence[EntryText]]:
-        texts = index.texts(paths)
-        return [texts.get(path, ()) for path in paths]
-
-    check = _Check(vault, index, cache.of_files(hashes, fetch))
+    check = _Check(vault, index, cache.of_files(hashes, index.texts))
     problems = list(check.problems())
     cache.keep(
         findings={"state": state, "problems": problems, "probes": check.probes},
@@ -257,7 +241,10 @@ class _Check:
             target = link.target
             found = self._follow(key, "mentions", target)
             if found is None:
-                is_checked = self._vault.memory is not None if link.is_wikilink else not self._is_file(entry, target)
+                if link.is_wikilink:
+                    is_checked = self._vault.memory is not None
+                else:
+                    is_checked = not is_file(self._vault, entry.path, target, self.probes)
                 if is_checked and target not in said:
                     said.add(target)
                     yield Problem(entry.path, link.line, say_dead(link.kind, target))
@@ -281,11 +268,6 @@ class _Check:
     def _has_anchor(self, path: str, anchor: str) -> bool:
         return find_anchor(_read_text(self._vault, path), anchor) is not None
 
-    def _is_file(self, entry: StoredEntry, target: str) -> bool:
-        path = _linked_path(entry.path, target)
-        is_elsewhere = _leads_elsewhere(path, target)
-        return is_elsewhere or self.probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
-
 
 def _read_text(vault: Vault, path: str) -> str:
     """Return the text of a file, empty if it cannot be read."""
@@ -295,19 +277,18 @@ def _read_text(vault: Vault, path: str) -> str:
         return ""
 
 
-def is_file(vault: Vault, source: str, target: str) -> bool:
-    """Return whether a relative link leads to a file that is no note of ours, or out of the vault."""
-    path = _linked_path(source, target)
-    return _leads_elsewhere(path, target) or os.path.lexists(vault.resolve(path))
+def is_file(vault: Vault, source: str, target: str, probes: dict[str, bool] | None = None) -> bool:
+    """Return whether a relative link leads to a file that is no note of ours, or out of the vault.
 
-
-def _leads_elsewhere(path: str, target: str) -> bool:
-    """Return whether a link leads out of the vault, or is one of a site generator: `@/a.md`, `@site/a.md`."""
-    return path.startswith("..") or _ALIAS.match(target) is not None
-
-
-def _linked_path(source: str, target: str) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
+    The paths that are looked for are added to `probes`, each with whether it is there.
+    """
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
+    if path.startswith("..") or _SITE_LINK.match(target):
+        return True
+    is_there = os.path.lexists(vault.resolve(path))
+    if probes is not None:
+        probes[path] = is_there
+    return is_there
 
 
 def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -> Iterator[Problem]:
@@ -316,17 +297,16 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
     All of them are read, so that a change behind the same size and time is found. A thorough look
     also cuts them up anew and holds that against what the index made of them.
     """
-    name = index.path.name
-    for message in index.check():
-        yield Problem(name, 1, message)
-    changes = compare_with_disk(vault, index)
-    for word, paths in (("is not indexed yet", changes.added), ("changed since it was indexed", changes.changed)):
-        yield from (Problem(path, 1, word) for path in paths)
-    yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
-    outdated = {*changes.added, *changes.changed, *changes.removed}
+    yield from (Problem(index.path.name, 1, message) for message in index.check())
+    added, changed, removed, _ = compare_with_disk(vault, index)
     find = _find_differing if is_thorough else find_hidden_changes
-    for path in find(vault, index, outdated):
-        yield Problem(path, 1, "is indexed differently from what it says")
+    for message, paths in (
+        ("is not indexed yet", added),
+        ("changed since it was indexed", changed),
+        ("is indexed but gone from the disk", removed),
+        ("is indexed differently from what it says", find(vault, index, {*added, *changed, *removed})),
+    ):
+        yield from (Problem(path, 1, message) for path in paths)
 
 
 def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
@@ -335,6 +315,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
     What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
     """
     made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
+    is_memory = vault.memory is not None
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         kept = cache.read("agreed") or {}
         for file in walk(vault, []):
@@ -344,7 +325,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
                 raw = read_note_bytes(vault, file)
                 rows = [chunk for _, chunk in index.numbered_chunks([file.path])]
                 digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
-                if kept.get(file.path) == digest or rows == list(read_as_indexed(vault, raw).chunks):
+                if kept.get(file.path) == digest or rows == list(read_note(raw, is_memory=is_memory).chunks):
                     agreed[file.path] = digest
                 else:
                     yield file.path
@@ -358,10 +339,7 @@ def sweep_leftovers(vault: Vault) -> Iterator[Path]:
             folders[:] = [name for name in folders if name != ".git"]
             for name in files:
                 file = Path(folder, name)
-                if (
-                    name.startswith(".memory-kb-")
-                    and name.endswith(".tmp")
-                    and time.time() - file.lstat().st_mtime > _LEFTOVER_AGE
-                ):
+                is_ours = name.startswith(".memory-kb-") and name.endswith(".tmp")
+                if is_ours and time.time() - file.lstat().st_mtime > _LEFTOVER_AGE:
                     file.unlink()
                     yield file

@@ -7,7 +7,7 @@ import itertools
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FileStat, StoredEntry
 from memory_kb.terms import name_key
 from memory_kb.text import encode, hash_of, note_name
-from memory_kb.vault import default_status, place_of_path
+from memory_kb.vault import place_of_path
 
 #: Characters that cannot be in a link.
 UNFIT = frozenset("[]|#^\\\n")
@@ -68,8 +68,8 @@ class Catalog:
 
     generation: int
     entries: tuple[StoredEntry, ...]
-    names: Mapping[str, StoredEntry]
-    links: Mapping[tuple[str, int], tuple[tuple[str, str], ...]]
+    names: Mapping[str, StoredEntry] = field(default_factory=dict)
+    links: Mapping[tuple[str, int], tuple[tuple[str, str], ...]] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, target: str, source: str = "") -> StoredEntry | None:
@@ -217,17 +217,16 @@ class Suggested(NamedTuple):
 
 def suggest_names(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
     """Return entries by those of their names that go with a word, and how to link to each."""
-    found = find_names(_part(index, index.entries_like(word.casefold().split(), most)), word, most)
+    alike = index.entries_like(word.casefold().split(), most)
+    found = find_names(Catalog(index.generation, tuple(alike)), word, most)
     stems = {stem_of(called.entry.path) for called in found}
-    alike = index.entries_of(path for path in index.file_hashes() if stem_of(path) in stems)
-    wanted = {name for called in found for name in (called.entry.path.removesuffix(".md"), called.entry.title)}
-    wanted |= {note_name(called.entry.path) for called in found} | {called.entry.id for called in found}
-    catalog = replace(_part(index, alike), names=named(index, [("", name) for name in wanted]))
+    rivals = index.entries_of(path for path in index.file_hashes() if stem_of(path) in stems)
+    entries = [called.entry for called in found]
+    wanted = {
+        name for one in entries for name in (one.id, one.title, one.path.removesuffix(".md"), note_name(one.path))
+    }
+    catalog = Catalog(index.generation, tuple(rivals), named(index, [("", name) for name in wanted]))
     return tuple(Suggested(called.label, catalog.link_name(called.entry)) for called in found)
-
-
-def _part(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Catalog:
-    return Catalog(index.generation, tuple(entries), {}, {})
 
 
 def suggest_tags(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
@@ -265,7 +264,7 @@ def find_note_headings(index: SqliteIndex, words: str, limit: int) -> tuple[Foun
     return tuple(heapq.nsmallest(limit, itertools.islice(found, _MOST_HEADINGS), key=lambda one: len(one.words)))
 
 
-EMPTY = Catalog(-1, (), {}, {})
+EMPTY = Catalog(-1, ())
 
 
 def make_catalog(index: SqliteIndex, before: Catalog) -> Catalog:
@@ -282,7 +281,7 @@ def make_catalog(index: SqliteIndex, before: Catalog) -> Catalog:
 def make_part(index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Collection[str]) -> Catalog:
     """Return a catalog of what some links, given as the file and what is written there, or some ids may mean."""
     entries = entries_named(index, wanted, ids)
-    return replace(_part(index, entries), names=name_entries(entries))
+    return Catalog(index.generation, tuple(entries), name_entries(entries))
 
 
 #: The columns of the index that an entry is made of.
@@ -297,11 +296,14 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[Memory]:
         [('x', 'One.')]
     """
     data, place = encode(text), place_of_path(path, is_memory=is_memory)
-    status = default_status(path, is_memory=is_memory)
-    chunks = read_note(RawNote(FileStat(path, path, len(data), 0, 0), data, is_cut=False), place, status).chunks
-    firsts = [chunk for chunk in chunks if chunk.part == 0]
-    bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
+    raw = RawNote(FileStat(path, path, len(data), 0, 0), data, is_cut=False)
+    firsts = [chunk for chunk in read_note(raw, is_memory=is_memory).chunks if chunk.part == 0]
     return [
-        make_memory(StoredEntry._make(getattr(chunk, name) for name in _COLUMNS), hash_of(data), place, body)
-        for chunk, body in zip(firsts, bodies, strict=False)
+        make_memory(
+            StoredEntry._make(getattr(chunk, name) for name in _COLUMNS),
+            hash_of(data),
+            place,
+            text[entry.body.start : entry.body.end].strip(),
+        )
+        for chunk, entry in zip(firsts, parse_document(text, path).entries, strict=False)
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.index.database import connect_sqlite, read_version, transaction
+from memory_kb.index.database import MEMORY, connect_sqlite, read_version, transaction
 from memory_kb.index.entry_texts import EntryText
 from memory_kb.markdown.links import find_links, find_percent_comments, is_within
 from memory_kb.regular_files import make_folder, open_regular
@@ -55,11 +55,11 @@ class FileFindings(NamedTuple):
     links: Mapping[str, Sequence[LinkInText]] = {}
 
 
-#: Returns the texts of the entries of files.
-Fetch = Callable[[Sequence[str]], Sequence[Sequence[EntryText]]]
+#: Returns the texts of the entries of those of some files that have any.
+Fetch = Callable[[Sequence[str]], Mapping[str, Sequence[EntryText]]]
 
 
-def examine_texts(texts: Iterable[EntryText]) -> FileFindings:
+def _examine_texts(texts: Iterable[EntryText]) -> FileFindings:
     """Return the findings in one file from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
@@ -85,13 +85,13 @@ def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
 
 def _links(text: str, line: int) -> Iterator[LinkInText]:
     """Yield the links of a text, each once. What is commented out may name a heading that is yet to be written."""
-    seen: dict[tuple[str, str], bool] = {}
+    seen: set[tuple[str, str]] = set()
     place, comments = 0, find_percent_comments(text)
     for link in find_links(text):
         anchor = "" if is_within(link.span.start, comments) else link.anchor
         if (link.target, anchor) in seen or link.is_attachment:
             continue
-        seen[link.target, anchor] = True
+        seen.add((link.target, anchor))
         line += text.count("\n", place, link.whole.start)
         place = link.whole.start
         yield LinkInText(link.target, anchor, link.is_wikilink, line)
@@ -121,10 +121,13 @@ class LintCache:
         kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
-        new = dict(zip(unknown, _examine_all(unknown, fetch), strict=True))
+        new = dict.fromkeys(unknown, FileFindings())
+        for some in _examine_all(unknown, fetch):
+            new |= some
         gone = [(path,) for path in kept if path not in hashes]
         rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
-        self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
+        self._write("DELETE FROM facts WHERE path = ?", gone)
+        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
         return found | new
 
     def read(self, name: str) -> Any:
@@ -135,7 +138,7 @@ class LintCache:
     def keep(self, **values: object) -> None:
         """Store values of JSON, each under its name."""
         rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in values.items()]
-        self._write(("INSERT OR REPLACE INTO kept VALUES (?, ?)", rows))
+        self._write("INSERT OR REPLACE INTO kept VALUES (?, ?)", rows)
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query; no rows if the database cannot be read."""
@@ -143,17 +146,16 @@ class LintCache:
             return self._connection.execute(query, values).fetchall()
         return []
 
-    def _write(self, *statements: tuple[str, Sequence[Sequence[object]]]) -> None:
+    def _write(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         # A full disk or another process at it costs no finding.
         with contextlib.suppress(sqlite3.Error):
-            if any(rows for _, rows in statements):
+            if rows:
                 with transaction(self._connection):
-                    for statement, rows in statements:
-                        self._connection.executemany(statement, rows)
+                    self._connection.executemany(statement, rows)
 
 
-def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[FileFindings]:
-    """Yield the findings in files; of many, all processors examine some."""
+def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[dict[str, FileFindings]]:
+    """Yield the findings in some files after the other; of many, all processors examine some."""
     batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
     processes = os.cpu_count() or 1
     # A fork of a process with threads may wait for ever for a lock that one of them held.
@@ -173,10 +175,9 @@ def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[FileFindings]:
             for start in range(0, len(batches), _ROUND * processes):
                 texts = [fetch(batch) for batch in batches[start : start + _ROUND * processes]]
                 for found in pool.map(_examine_batch, texts):
-                    yield from found
+                    yield found
                     done += 1
-    for batch in batches[done:]:
-        yield from _examine_batch(fetch(batch))
+    yield from (_examine_batch(fetch(batch)) for batch in batches[done:])
 
 
 def _end_with_parent() -> None:
@@ -191,8 +192,8 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[FileFindings]:
-    return [examine_texts(texts) for texts in batch]
+def _examine_batch(batch: Mapping[str, Sequence[EntryText]]) -> dict[str, FileFindings]:
+    return {path: _examine_texts(texts) for path, texts in batch.items()}
 
 
 def _unpack(facts: str) -> FileFindings:
@@ -204,16 +205,12 @@ def _open(file: Path | None) -> sqlite3.Connection:
     if file:
         make_folder(file.parent)
         os.close(open_regular(file, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect_sqlite(file or Path(":memory:"))
+    connection = connect_sqlite(file or MEMORY)
     if read_version(connection)[1] != _VERSION:
         with transaction(connection):
-            _make_tables(connection)
+            # Nothing of another version stays.
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                connection.execute(f'DROP TABLE "{name}"')
+            for statement in (*_TABLES, f"PRAGMA user_version = {_VERSION}"):
+                connection.execute(statement)
     return connection
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables anew; nothing of another version stays."""
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        connection.execute(f'DROP TABLE "{name}"')
-    for statement in (*_TABLES, f"PRAGMA user_version = {_VERSION}"):
-        connection.execute(statement)

@@ -81,21 +81,17 @@ def find_entry_by_name(vault: Vault, index: SqliteIndex, wanted: str) -> StoredE
     inside = index.entries_in(place[1]) if place else []
     if place and inside:
         return _find_at(vault, inside, int(place[2] or 1))
-    found = index.entries_with_id(wanted) if wanted else []
-    exact = [entry for entry in found if entry.id == wanted]
-    found = exact or found
+    begun = index.entries_with_id(wanted) if wanted else []
+    exact = [entry for entry in begun if entry.id == wanted]
+    found = exact or begun or _find_named(index, wanted)
     if not found:
-        found = _find_named(index, wanted)
-        if not found:
-            raise UnknownEntry(wanted)
-        if len(found) > 1:
-            raise AmbiguousId(wanted, [f"{entry.path}:{entry.line}" for entry in found])
-        return found[0]
+        raise UnknownEntry(wanted)
     if len({entry.id for entry in found}) == 1:
         best = min(SCOPES.index(entry.scope) for entry in found)
         found = [entry for entry in found if SCOPES.index(entry.scope) == best]
     if len(found) > 1:
-        raise AmbiguousId(wanted, [f"{entry.path}:{entry.line}" if exact else entry.id for entry in found])
+        has_begun = begun and not exact
+        raise AmbiguousId(wanted, [entry.id if has_begun else f"{entry.path}:{entry.line}" for entry in found])
     return found[0]
 
 
@@ -126,10 +122,7 @@ def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
 
 
 def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
-    """Return the entry of a file that a line belongs to.
-
-    Frontmatter lines belong to their entry.
-    """
+    """Return the entry of a file that a line belongs to, which may be one of its frontmatter."""
     source = inside[0].path
     text, _ = decode_note(read_note_text(source, vault.resolve(source)).data)
     starts = [entry.line for entry in parse_document(text, source).entries]
@@ -138,24 +131,22 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
 
 def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
     called = name_entries([entry])
-    outgoing: list[tuple[str, str]] = []
-    found: list[tuple[StoredEntry, str, str]] = []
-    for other, text in _linking(index, entry, called):
-        if (other.path, other.line, other.id) == (entry.path, entry.line, entry.id):
-            outgoing = list(links_of(other, text))
-            continue
-        for relation, target in links_of(other, text):
-            if not called.keys().isdisjoint(link_keys(target, other.path)):
-                found.append((other, relation, target))
-    wanted = [(entry.path, target) for _, target in outgoing] + [(one.path, target) for one, _, target in found]
-    names = named(index, wanted)
-    leads = ((relation, target, resolve(names, target, entry.path)) for relation, target in outgoing)
-    incoming = (one for one in found if resolve(names, one[2], one[0].path) == entry)
-    return LinkReport(
-        view(entry),
-        tuple(Reference(relation, target, view(one) if one else None) for relation, target, one in leads),
-        tuple(Reference(relation, target, view(other)) for other, relation, target in incoming),
-    )
+    links = [
+        (other, relation, target)
+        for other, text in _linking(index, entry, called)
+        for relation, target in links_of(other, text)
+        if other == entry or not called.keys().isdisjoint(link_keys(target, other.path))
+    ]
+    names = named(index, [(other.path, target) for other, _, target in links])
+    outgoing: list[Reference] = []
+    incoming: list[Reference] = []
+    for other, relation, target in links:
+        found = resolve(names, target, other.path)
+        if other == entry:
+            outgoing.append(Reference(relation, target, view(found) if found else None))
+        elif found == entry:
+            incoming.append(Reference(relation, target, view(other)))
+    return LinkReport(view(entry), tuple(outgoing), tuple(incoming))
 
 
 def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
@@ -174,12 +165,6 @@ def _count(tally: Iterable[EntryTally], field: str) -> dict[str, int]:
     for row in tally:
         counts[getattr(row, field)] += row.entries
     return dict(counts.most_common())
-
-
-def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
-    if held := index.vectors.held:
-        missing = len(index.vectors.missing(held.space))
-        yield VectorCount(*held.space, index.measure()[0] - missing, missing)
 
 
 class Listing:
@@ -205,18 +190,12 @@ class Listing:
         raise UnknownEntry(wanted)
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
-        """Return the entries that pass the filters, in path order.
-
-        The filters are those of `search`.
-        """
+        """Return the entries that pass the filters of `search`, in path order."""
         chosen = self._index.filters(**filters)
         return self._index.read(lambda index: tuple(map(view, index.entries(chosen))))
 
     def links(self, wanted: str) -> LinkReport:
-        """Return what an entry links to and what links to it.
-
-        Links are typed relations, `[[wikilinks]]` and relative Markdown links.
-        """
+        """Return what an entry links to and what links to it: typed relations, `[[wikilinks]]` and relative links."""
         return self._index.read(lambda index: _find_links(index, find_entry_by_name(self._vault, index, wanted)))
 
     def stats(self) -> Stats:
@@ -240,17 +219,18 @@ class Listing:
     def _compare(self, index: SqliteIndex, *, check: bool) -> Status:
         changes = compare_with_disk(self._vault, index)
         hidden = find_hidden_changes(self._vault, index, {*changes.added, *changes.changed}) if check else ()
-        indexed_at = index.read_meta("indexed_at")
+        indexed_at, held = index.read_meta("indexed_at"), index.vectors.held
+        missing = len(index.vectors.missing(held.space)) if held else 0
         return Status(
             vault=str(self._vault.folder),
             home=str(self._vault.home),
             index=str(index.path),
             generation=index.generation,
             indexed_at=datetime.fromisoformat(indexed_at) if indexed_at else None,
-            files=changes.files,
+            files=index.count_files() + len(changes.added) - len(changes.removed),
             added=changes.added,
             changed=tuple(sorted((*changes.changed, *hidden))),
             removed=changes.removed,
             problems=changes.problems,
-            vectors=tuple(_count_vectors(index)),
+            vectors=(VectorCount(*held.space, index.count_chunks() - missing, missing),) if held else (),
         )

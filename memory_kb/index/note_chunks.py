@@ -17,6 +17,7 @@ from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private_text import mask_private
 from memory_kb.terms import extra_terms, needs_cutting, symbol_terms, to_nfc
 from memory_kb.text import UTF_16_MARKS, decode_text, format_size, pluralize, printable, read_words
+from memory_kb.vault import default_status, place_of_path
 
 #: Words of the problems of a file whose text may not be indexed as intended.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
@@ -128,35 +129,32 @@ def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         text = decode_text(data)
-        is_wide = data[:2] in UTF_16_MARKS
-        problems.append(
-            (
-                line,
-                f"{IS_UTF_16}, and read as such; save it as UTF-8"
-                if is_wide
-                else f"{NOT_UTF_8} here; its bytes are read as Windows-1252",
-            )
-        )
+        message = f"{NOT_UTF_8} here; its bytes are read as Windows-1252"
+        if data[:2] in UTF_16_MARKS:
+            message = f"{IS_UTF_16}, and read as such; save it as UTF-8"
+        problems.append((line, message))
     if "\0" in text:
         problems.append((text.count("\n", 0, text.index("\0")) + 1, f"{HAS_NUL}; is it a text file?"))
     return text, tuple(problems)
 
 
-def read_note(raw: RawNote, place: Location, default_status: str) -> ReadNote:
-    """Return the chunks and problems of a file. No content can make this fail."""
+def read_note(raw: RawNote, *, is_memory: bool) -> ReadNote:
+    """Return the chunks and problems of a file of a memory vault, or of another. No content can make this fail."""
     text, problems = decode_note(raw.data)
+    path = raw.stat.path
     if raw.is_cut:
         problems = (
             (1, f"is {format_size(raw.stat.size)}, {IS_CUT}; only its first {format_size(len(raw.data))} are indexed"),
             *problems,
         )
-    document = parse_document(text, raw.stat.path, default_status)
+    document = parse_document(text, path, default_status(path, is_memory=is_memory))
     may_be_cjk = (
-        not raw.stat.path.isascii()
+        not path.isascii()
         or raw.data[:2] in UTF_16_MARKS
         or _MAYBE_CJK.search(raw.data.translate(None, _ASCII)) is not None
     )
-    chunks = _chunk_entries(text, document.entries, place, raw.stat.path, may_be_cjk=may_be_cjk)
+    place = place_of_path(path, is_memory=is_memory)
+    chunks = _chunk_entries(text, document.entries, place, path, may_be_cjk=may_be_cjk)
     return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
 
 

@@ -13,10 +13,10 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.store.walk import REGIONS, walk, walk_region
 from memory_kb.text import hash_of
-from memory_kb.vault import Vault, default_status, place_of_path
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
-    from memory_kb.index.note_chunks import RawNote, ReadNote
+    from memory_kb.index.note_chunks import RawNote
     from memory_kb.index.sqlite_writer import SqliteWriter
 
 
@@ -32,17 +32,10 @@ _FEW_DOUBTS = 8
 class Difference(NamedTuple):
     """A file as it is on disk, in the index, or both, and whether only its content can say that they differ."""
 
+    path: str
     file: FileStat | None
     known: KnownFile | None
     is_doubtful: bool = False
-
-    @property
-    def path(self) -> str:
-        """The file's path in output."""
-        return (self.file or self.known or _NOWHERE).path
-
-
-_NOWHERE = FileStat("", "", 0, 0, 0)
 
 
 def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
@@ -58,18 +51,18 @@ def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], wind
     for file in files:
         path, _, size, mtime, inode = file
         while old is not None and old.path < path:
-            yield Difference(None, old)
+            yield Difference(old.path, None, old)
             old = next(remembered, None)
         if old is None or old.path != path:
-            yield Difference(file, None)
+            yield Difference(path, file, None)
             continue
         if mtime != old.mtime_ns or size != old.size or inode != old.inode:
-            yield Difference(file, old)
+            yield Difference(path, file, old)
         elif mtime >= doubt_from and is_fresh(mtime, window):
-            yield Difference(file, old, is_doubtful=True)
+            yield Difference(path, file, old, is_doubtful=True)
         old = next(remembered, None)
     while old is not None:
-        yield Difference(None, old)
+        yield Difference(old.path, None, old)
         old = next(remembered, None)
 
 
@@ -135,7 +128,7 @@ def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
 
 def has_same_bytes(vault: Vault, difference: Difference) -> bool:
     """Return whether the content of a file still has the hash that the index has."""
-    file, known, _ = difference
+    _, file, known, _ = difference
     if file is None or known is None:
         return False
     try:
@@ -182,7 +175,7 @@ class SyncRun:
         is_first = not rebuild and (self._index.generation == 0 or self._index.is_partial)
         found: Iterable[Difference]
         if rebuild:
-            found = [Difference(file, None) for file in walk(self._vault, self._problems)]
+            found = [Difference(file.path, file, None) for file in walk(self._vault, self._problems)]
         elif is_first:
             found = list(compare_files(self._vault, self._index, self._problems))
         else:
@@ -230,21 +223,12 @@ class SyncRun:
             raise VaultNotFound(sentence, "run the command again")
 
     def _apply(self, writer: "SqliteWriter", difference: Difference) -> None:
-        from memory_kb.index.note_chunks import say_unreadable
-
-        file, known, _ = difference
-        if file is None:
-            self._remove(writer, known)
-            return
-        try:
-            raw = read_note_bytes(self._vault, file)
-        except FileNotFoundError:
-            self._remove(writer, known)
-            return
-        except OSError as exc:
-            self._problems.append(Problem(file.path, 1, say_unreadable(exc)))
-            self._unreadable += 1
-            self._remove(writer, known)
+        path, file, known, _ = difference
+        raw = self._read(file) if file else None
+        if raw is None:
+            if known:
+                writer.remove(path)
+                self._removed += 1
             return
         self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
         if known and known.hash == hash_of(raw.data):
@@ -254,21 +238,23 @@ class SyncRun:
         self._added += known is None
         self._changed += known is not None
 
-    def _remove(self, writer: "SqliteWriter", known: KnownFile | None) -> None:
-        if known:
-            writer.remove(known.path)
-            self._removed += 1
+    def _read(self, file: FileStat) -> "RawNote | None":
+        """Read a file; None if it is gone meanwhile, or cannot be read."""
+        from memory_kb.index.note_chunks import say_unreadable
+
+        try:
+            return read_note_bytes(self._vault, file)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            self._problems.append(Problem(file.path, 1, say_unreadable(exc)))
+            self._unreadable += 1
+            return None
 
 
 def put_note(writer: "SqliteWriter", vault: Vault, raw: "RawNote", *, is_known: bool = False) -> None:
     """Parse a file's bytes and put the result into an index."""
-    note = read_as_indexed(vault, raw)
-    writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)
-
-
-def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
-    """Return `note_chunks.read_note` with the scope and the default status that the file's path implies."""
     from memory_kb.index.note_chunks import read_note
 
-    path, is_memory = raw.stat.path, vault.memory is not None
-    return read_note(raw, place_of_path(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
+    note = read_note(raw, is_memory=vault.memory is not None)
+    writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)

@@ -265,7 +265,8 @@ class VaultIndex:
         """Return how many files the index lacks, and why it could not be updated."""
         from memory_kb.index.disk_differences import compare_with_disk
 
-        pending = compare_with_disk(self._vault, index).pending
+        differences = compare_with_disk(self._vault, index)
+        pending = len(differences.added) + len(differences.changed) + len(differences.removed)
         return Refreshed(pending, (f"{reason}; not searched yet: {pluralize(pending, 'file')}",) if pending else ())
 
     @contextmanager

@@ -15,7 +15,7 @@ from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit, Location
+from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit
 from memory_kb.search.candidates import Request
 from memory_kb.search.hits import retrieve
 from memory_kb.stop_words import stop_words
@@ -98,7 +98,7 @@ class AgentMemory:
                         continue
                     digest = hash_of(raw.data)
                     raw = raw._replace(data=without_ours(raw.data, Path(stat.os_path)))
-                    note = read_note(raw, Location(), "active")
+                    note = read_note(raw, is_memory=False)
                     writer.put(stat, digest, (), [_with_host_fields(chunk) for chunk in note.chunks], is_known=False)
         return True
 
