@@ -122,7 +122,7 @@ def open_database(
         _make_current(connection, schema, None)
         return connection, ()
     _make_private(path, schema)
-    current = open_if_current(path, schema, wait, mark)
+    current = _open_if_current(path, schema, wait, mark)
     if current:
         return current, ()
     # Other processes may be opening it, too.
@@ -150,29 +150,44 @@ def _make_private(path: Path, schema: Schema) -> None:
         os.close(open_regular(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def open_if_current(place: Path | str, schema: Schema, wait: float, mark: str | None) -> sqlite3.Connection | None:
+def _open_if_current(place: Path | str, schema: Schema, wait: float, mark: str | None) -> sqlite3.Connection | None:
     """Return a connection to a database of this version that this machine made, or None."""
     connection = connect_sqlite(place, wait)
     with _closing_on_error(connection):
-        if read_version(connection) == schema.header and mark in (None, _read_mark(connection)):
+        if read_version(connection) == schema.header and mark in (None, read_meta(connection, MADE_HERE)):
             return connection
     connection.close()
     return None
 
 
-def open_frozen(path: Path, schema: Schema, mark: str | None) -> sqlite3.Connection | None:
-    """Return a connection that reads a database as it is, without the files that SQLite keeps beside it.
+def open_or_read(
+    path: Path, schema: Schema, wait: float, mark: str | None, fill: Fill
+) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """Call `open_database`, or read a database as it is, without the files that SQLite keeps beside it.
 
-    There may be no room or no right for these. None if what is in them would be missing.
+    There may be no room or no right for these. It is an error if what is in them would be missing.
     """
-    if not _has_content(path) or _has_content(path.with_name(f"{path.name}-wal")):
-        return None
-    return open_if_current(f"{path.absolute().as_uri()}?immutable=1", schema, 0.0, mark)
+    try:
+        return open_database(path, schema, wait, mark, fill)
+    except sqlite3.DatabaseError as exc:
+        is_whole = _has_content(path) and not _has_content(path.with_name(f"{path.name}-wal"))
+        if not is_whole or is_damage(exc) or "locked" in str(exc):
+            raise
+        frozen = _open_if_current(f"{path.absolute().as_uri()}?immutable=1", schema, 0.0, mark)
+        if frozen is None:
+            raise
+        return frozen, ()
 
 
-def _read_mark(connection: sqlite3.Connection) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (MADE_HERE,)).fetchone()
+def read_meta(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return a fact about a database, or None."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return row[0] if row else None
+
+
+def put_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Store a fact about a database."""
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
 
 def _find_foreign(path: Path, schema: Schema, mark: str | None) -> str:
@@ -182,7 +197,7 @@ def _find_foreign(path: Path, schema: Schema, mark: str | None) -> str:
     with contextlib.closing(connect_sqlite(path)) as connection:
         header = read_version(connection)
         if header == schema.header:
-            return "" if mark in (None, _read_mark(connection)) else ".foreign"
+            return "" if mark in (None, read_meta(connection, MADE_HERE)) else ".foreign"
         has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         return ".broken" if has_tables and header[0] != schema.header[0] else ""
 
@@ -221,7 +236,7 @@ def make_tables(connection: sqlite3.Connection, schema: Schema, mark: str | None
             connection.execute(statement)
             statement = ""
     if mark:
-        connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MADE_HERE, mark))
+        put_meta(connection, MADE_HERE, mark)
     application_id, version = schema.header
     connection.execute(f"PRAGMA application_id = {application_id}")
     connection.execute(f"PRAGMA user_version = {version}")

@@ -13,7 +13,8 @@ from typing import cast
 
 from watchdog import events, observers
 
-from memory_kb.index.watcher_questions import find_question
+from memory_kb.index.watcher_questions import QUESTIONS
+from memory_kb.regular_files import MACHINE
 from memory_kb.vault import Vault
 
 #: Seconds that threads are given to end.
@@ -93,9 +94,9 @@ class _Handler(events.FileSystemEventHandler):
         """Report a change of notes; hidden folders, such as that of the index, hold questions of searches only."""
         for path in filter(None, (event.src_path, event.dest_path)):
             parts = os.path.relpath(os.fsdecode(cast("str | bytes", path)), self._place).split(os.sep)
-            if question := find_question(parts):
+            if parts[-3:-1] == [MACHINE, QUESTIONS]:
                 if event.event_type == "created" and not self._names:
-                    self._listen(question)
+                    self._listen(parts[-1])
             elif self._is_of_notes(event, parts):
                 self._listen(None)
 

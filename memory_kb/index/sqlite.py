@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
-from memory_kb.index.database import BUSY_SECONDS, LOCK, Schema, is_damage, open_database, open_frozen, scrub
+from memory_kb.index.database import BUSY_SECONDS, LOCK, open_or_read, put_meta, read_meta, scrub
 from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
@@ -67,7 +67,7 @@ class SqliteIndex(Index):
         super().__init__(tokenizer)
         self.path = path
         self._schema = index_schema(tokenizer)
-        self._connection, self.notices = _open(path, self._schema, wait, mark)
+        self._connection, self.notices = open_or_read(path, self._schema, wait, mark, _take_over_vectors)
         #: The number of chunks, and the generation of which it is.
         self._counted = (-1, 0)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
@@ -103,7 +103,7 @@ class SqliteIndex(Index):
 
     def read_meta(self, key: str) -> str | None:
         """Return a fact about the index, or None."""
-        return next(iter(self._column("SELECT value FROM meta WHERE key = ?", (key,))), None)
+        return read_meta(self._connection, key)
 
     def _rows(self, query: str, values: Mapping[str, object]) -> sqlite3.Cursor:
         return self._connection.execute(query, values)
@@ -136,7 +136,7 @@ class SqliteIndex(Index):
     def remember_settings(self, settings: str) -> None:
         """Store the settings that the index was made with."""
         if self.read_meta("settings") != settings:
-            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?)", (settings,))
+            put_meta(self._connection, "settings", settings)
 
     def count_files(self) -> int:
         """Return the number of files in the index."""
@@ -437,17 +437,6 @@ class SqliteIndex(Index):
             "SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks"
         ).fetchone()
         return int(chunks), int(characters)
-
-
-def _open(path: Path, schema: Schema, wait: float, mark: str | None) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """Open the index, or where that is not possible read it as it is; return sentences about why it was made anew."""
-    try:
-        return open_database(path, schema, wait, mark, _take_over_vectors)
-    except sqlite3.DatabaseError as exc:
-        frozen = None if is_damage(exc) or "locked" in str(exc) else open_frozen(path, schema, mark)
-        if frozen is None:
-            raise
-        return frozen, ()
 
 
 def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memory_kb.index.database import MADE_HERE, Schema, make_tables
+from memory_kb.index.database import MADE_HERE, Schema, make_tables, put_meta, read_meta
 from memory_kb.index.port import SyncWindow
 from memory_kb.index.schema import INDEX_ROWS, INSERT_CHUNKS, PUT_FILES, ROW_OF_CHUNK, ROW_OF_FILE, UNINDEX_FILE
 from memory_kb.model import Chunk, FileStat
@@ -26,7 +26,6 @@ _ROWS = 500
 #: Batches that may wait for the one that is being written.
 _MOST_WAITING = 2
 _MOST_VALUES = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-_PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 
 class SqliteWriter:
@@ -52,11 +51,11 @@ class SqliteWriter:
 
     def __enter__(self) -> Self:
         self._connection.execute("BEGIN IMMEDIATE")
-        self._generation = int(self._meta("generation") or 0)
+        self._generation = int(read_meta(self._connection, "generation") or 0)
         if self._rebuild:
             self._changes += 1
-            make_tables(self._connection, self._schema, self._meta(MADE_HERE))
-        self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
+            make_tables(self._connection, self._schema, read_meta(self._connection, MADE_HERE))
+        self._last = max(self._max_rowid(), int(read_meta(self._connection, "rowids_used") or 0))
         return self
 
     def __exit__(
@@ -118,20 +117,12 @@ class SqliteWriter:
         """Record when the disk was read, and that no file is missing any more."""
         self._join()
         self._record_window(window)
-        if self._meta("is_partial"):
+        if read_meta(self._connection, "is_partial"):
             self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
 
     def _record_window(self, window: SyncWindow) -> None:
-        self.put_meta("synced_from", str(window.start_ns))
-        self.put_meta("synced_to", str(window.end_ns))
-
-    def put_meta(self, key: str, value: str) -> None:
-        """Record a fact about the index."""
-        self._connection.execute(_PUT_META, (key, value))
-
-    def _meta(self, key: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+        put_meta(self._connection, "synced_from", str(window.start_ns))
+        put_meta(self._connection, "synced_to", str(window.end_ns))
 
     def _max_rowid(self) -> int:
         return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
@@ -173,7 +164,7 @@ class SqliteWriter:
                 self._connection.execute(statement, values)
             if part and not self._is_abandoned:
                 self._record_window(part)
-                self.put_meta("is_partial", "1")
+                put_meta(self._connection, "is_partial", "1")
                 self._commit()
                 self._connection.execute("BEGIN IMMEDIATE")
         except BaseException:
@@ -187,10 +178,10 @@ class SqliteWriter:
     def _commit(self) -> None:
         if self._changes:
             self._generation += 1
-            self.put_meta("generation", str(self._generation))
-            self.put_meta("last_rowid", str(self._max_rowid()))
-            self.put_meta("rowids_used", str(self._last))
-            self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
+            put_meta(self._connection, "generation", str(self._generation))
+            put_meta(self._connection, "last_rowid", str(self._max_rowid()))
+            put_meta(self._connection, "rowids_used", str(self._last))
+            put_meta(self._connection, "indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 
     def _abandon(self) -> None:

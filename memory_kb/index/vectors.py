@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memory_kb.index.database import transaction
+from memory_kb.index.database import put_meta, read_meta, transaction
 from memory_kb.index.port import VectorTable
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.providers.protocols import VectorSpace
@@ -252,10 +252,10 @@ class VectorStore:
     @property
     def held(self) -> VectorFile | None:
         """The vector file, of any model."""
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (_META,)).fetchone()
-        if row is None:
+        described = read_meta(self._connection, _META)
+        if described is None:
             return None
-        space, file, rows = json.loads(row[0])
+        space, file, rows = json.loads(described)
         return VectorFile(VectorSpace(*space), file, rows)
 
     def vector_file(self, space: VectorSpace) -> VectorFile | None:
@@ -321,7 +321,7 @@ class VectorStore:
         if vector_file == self.held:
             return
         with transaction(self._connection):
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META, json.dumps(vector_file)))
+            put_meta(self._connection, _META, json.dumps(vector_file))
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
                 if name.rpartition(".")[0] != vector_file.file:
@@ -351,8 +351,7 @@ class VectorStore:
         """Compare a file with the chunks; while neither has changed, the same result is returned."""
         import numpy as np
 
-        generation = self._connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-        state = (vector_file.file, vector_file.rows, generation)
+        state = (vector_file.file, vector_file.rows, read_meta(self._connection, "generation"))
         kept = self._covered
         if kept and kept.state == state:
             return kept

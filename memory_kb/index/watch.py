@@ -20,7 +20,7 @@ from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.port import Progress
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.index.vector_search import open_vector_search
-from memory_kb.index.watcher_questions import QUESTIONS, WATCHER_LOCK, confirm
+from memory_kb.index.watcher_questions import QUESTIONS, WATCHER_LOCK
 from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import MACHINE, make_folder
@@ -117,11 +117,7 @@ class _Watch:
     """A watch over one open index, until another vault is in its place or file events stop."""
 
     def __init__(
-        self,
-        vault: Vault,
-        stop: threading.Event,
-        on_batch: Callable[[WatchReport], None],
-        notify: Notify,
+        self, vault: Vault, stop: threading.Event, on_batch: Callable[[WatchReport], None], notify: Notify
     ) -> None:
         self._vault, self._stop = vault, stop
         self._on_batch, self._notify = on_batch, notify
@@ -172,7 +168,9 @@ class _Watch:
         self._opened.callback(background.close)
         cause_without_event = "reconcile" if self._observer else "poll"
         # Each turn: sync if there is a cause, confirm a waiting search, then wait for events.
-        while not self._stop.is_set() and self._goes_on():
+        while not self._stop.is_set() and identify(self._vault) == self._identity:
+            if self._observer and not self._observer.is_alive():
+                return
             background.report()
             if cause_due and self._sync(cause_due, progress):
                 cause_due = None
@@ -190,10 +188,6 @@ class _Watch:
             with contextlib.suppress(OSError, VaultBusy):
                 self._opened.enter_context(hold_lock(self._vault.machine / WATCHER_LOCK, 0.0))
                 self._has_lock = True
-
-    def _goes_on(self) -> bool:
-        is_observed = self._observer is None or self._observer.is_alive()
-        return is_observed and identify(self._vault) == self._identity
 
     def _next_events(self) -> tuple[bool, str | None]:
         """Wait for a change, then for a pause; return whether notes changed, and the question of a search after that.
@@ -218,7 +212,7 @@ class _Watch:
         is_certain = sys.platform == "linux" and self._observer and not self._has_missed and not has_unlisted
         if question and is_certain:
             with contextlib.suppress(OSError):
-                confirm(self._vault.machine, question)
+                (self._vault.machine / QUESTIONS / question).unlink()
 
     def _compare_if_due(self) -> bool:
         """Return whether a sync is needed; False without a comparison before it is time for one."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import time
 from _thread import get_ident
-from collections.abc import Sequence
 from pathlib import Path
 
 from memory_kb.errors import VaultBusy
-from memory_kb.regular_files import MACHINE, open_for_appending
+from memory_kb.regular_files import open_for_appending
 from memory_kb.vault import hold_lock
 
 #: Held by a watcher from its first comparison on; the system releases it however the process ends.
@@ -47,27 +46,10 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
         open_for_appending(question).close()
     except OSError:
         return False
-    while question.exists():
-        if time.monotonic() > end:
-            try:
-                question.unlink()
-            except FileNotFoundError:  # answered in the last moment
-                return True
-            return False
+    while question.exists() and time.monotonic() <= end:
         time.sleep(_POLL_SECONDS)
-    return True
-
-
-def find_question(parts: Sequence[str]) -> str | None:
-    """Return the question that a path, given by its parts, is the file of, or None.
-
-    Example:
-        >>> find_question((".memory-kb", "questions", "12-1")), find_question(("learnings", "a.md"))
-        ('12-1', None)
-    """
-    return parts[-1] if tuple(parts[-3:-1]) == (MACHINE, QUESTIONS) else None
-
-
-def confirm(machine: Path, question: str) -> None:
-    """Answer a question: the index holds every change from before it."""
-    (machine / QUESTIONS / question).unlink()
+    try:
+        question.unlink()
+    except FileNotFoundError:  # answered, perhaps in the last moment
+        return True
+    return False
