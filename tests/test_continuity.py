@@ -16,7 +16,6 @@ from memory_kb import KnowledgeBase, injected_text
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.memory import Memory
 from memory_kb.model import Location
-from memory_kb.store.changes import WriteFile
 from memory_kb.store.file_edits import NoteText
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
@@ -45,8 +44,8 @@ def planned(text: str, relevant: tuple[Memory, ...] = RELEVANT, avoid: tuple[Mem
     change = plan_continuity(
         "CONTINUITY.md", NoteText("CONTINUITY.md", text.encode("utf-8", "surrogateescape")), relevant, avoid
     )
-    assert change is None or isinstance(change.action, WriteFile)
-    return decode(change.action.data) if change and isinstance(change.action, WriteFile) else None
+    assert change is None or change.action == "write"
+    return decode(change.data) if change else None
 
 
 def outside(text: str) -> str:

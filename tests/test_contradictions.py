@@ -423,9 +423,9 @@ def test_any_function_can_classify() -> None:
         return "temporal_obsolescence" if "Tuesday" in other else None
 
     (found,) = find_contradictions(SIMILAR, classify)
-    assert [change.action.values for change in plan_resolutions([found])] == [  # type: ignore[union-attr]
-        (("status", "retired"), ("links", [{"to": "d", "relation": "superseded_by"}])),
-        (("links", [{"to": "c", "relation": "supersedes"}]),),
+    assert [change.values for change in plan_resolutions([found])] == [
+        {"status": "retired", "links": [{"to": "d", "relation": "superseded_by"}]},
+        {"links": [{"to": "c", "relation": "supersedes"}]},
     ]
 
 

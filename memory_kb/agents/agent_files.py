@@ -20,7 +20,7 @@ from memory_kb.agents.config_files import (
 from memory_kb.errors import VaultNotFound
 from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import ChangeView, RunReport
-from memory_kb.store.changes import Change, Remove, WriteFile
+from memory_kb.store.changes import Change
 from memory_kb.store.file_edits import (
     FileEdit,
     Staged,
@@ -47,9 +47,11 @@ class _Planned(NamedTuple):
 
     @property
     def change(self) -> Change:
-        action = Remove() if self.edit.after is None else WriteFile(self.edit.after)
-        before = self.edit.before
-        return Change(self.edit.path, action, self.reason, planned=None if before is None else hash_of(before))
+        path, before, after = self.edit.path, self.edit.before, self.edit.after
+        planned = None if before is None else hash_of(before)
+        if after is None:
+            return Change(path, "remove", self.reason, planned=planned)
+        return Change(path, "write", self.reason, planned=planned, data=after)
 
 
 class AgentFiles:

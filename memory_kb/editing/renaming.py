@@ -116,7 +116,7 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText]) -> tuple[Change
         >>> old = NoteText("a.md", b"---\\nid: a\\n---\\nOne.\\n")
         >>> other = NoteText("b.md", b"See [[a|this]].\\n")
         >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea", lambda name, _: name == "a"), [old, other])
-        >>> [change.action.data for change in plan]
+        >>> [change.data for change in plan]
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
     reason = f"Renamed from {renaming.old} to {renaming.new}."
@@ -337,7 +337,7 @@ def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) 
         >>> other = NoteText("b.md", b"[[a#Steps|s]] [s](a.md#steps)\\n")
         >>> heading = heading_at(note.text, 2)
         >>> renaming = HeadingRenaming("a.md", note.text, heading, "How to", lambda target, _: "a.md")
-        >>> [change.action.data for change in plan_heading_renaming(renaming, [note, other])]
+        >>> [change.data for change in plan_heading_renaming(renaming, [note, other])]
         [b'# Tea\\n\\n## How to\\n\\nSee [[#How to]].\\n', b'[[a#How to|s]] [s](a.md#how-to)\\n']
     """
     wanted = normal_heading(renaming.new)
@@ -380,7 +380,7 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
         >>> notes = [NoteText("a/x.md", b"[y](y.md) [[z]]"), NoteText("b.md", b"[x](a/x.md#p) [[a/x]] [[x]]")]
         >>> files = {"y.md": "a/y.md", "z": "z.md", "a/x.md": "a/x.md", "a/x": "a/x.md", "x": "a/x.md"}
         >>> moving = Moving({"a/x.md": "c/v.md"}, lambda target, _: files.get(target))
-        >>> [change.action.data for change in plan_moving(moving, notes)[:2]]
+        >>> [change.data for change in plan_moving(moving, notes)[:2]]
         [b'[y](../a/y.md) [[z]]', b'[x](c/v.md#p) [[c/v]] [[v]]']
     """
     reason = f"Moved {', '.join(f'from {old} to {new}' for old, new in list(moving.moves.items())[:3])}."

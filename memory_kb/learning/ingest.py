@@ -362,8 +362,8 @@ def plan_sighting(
 
     Example:
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
-        >>> plan_sighting(memory, ["s1"], datetime(2026, 1, 2), "Said again.").action.values
-        (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
+        >>> plan_sighting(memory, ["s1"], datetime(2026, 1, 2), "Said again.").values
+        {'reinforcement_count': 1, 'last_reinforced': '2026-01-02', 'sources': ['s1']}
     """
     values: dict[str, Value] = {
         "reinforcement_count": memory.reinforcement_count + 1,

@@ -51,7 +51,7 @@ from memory_kb.skills.skill_files import (
     write_out,
 )
 from memory_kb.skills.skill_text import SkillText
-from memory_kb.store.changes import Change, Plan, WriteFile
+from memory_kb.store.changes import Change, Plan
 from memory_kb.store.logs import log_shown
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer
@@ -327,7 +327,7 @@ class Skills:
             else:
                 planned = None if before is None else hash_of(before)
                 batch.changes.append(
-                    Change(path, WriteFile(data), f"It goes with the skill {moved.name}.", planned=planned)
+                    Change(path, "write", f"It goes with the skill {moved.name}.", planned=planned, data=data)
                 )
 
     def export(

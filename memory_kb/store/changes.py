@@ -3,7 +3,7 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from memory_kb.memory import Memory
 from memory_kb.model import Link
@@ -15,95 +15,53 @@ if TYPE_CHECKING:
     from memory_kb.store.file_edits import NoteText
 
 
-class WriteFile(NamedTuple):
-    """Make a file, or replace the whole text of one that is nobody's notes."""
-
-    data: bytes
-
-
-class SetFields(NamedTuple):
-    """Set values of one entry's frontmatter."""
-
-    values: tuple[tuple[str, Any], ...]
-
-
-class SetBody(NamedTuple):
-    """Replace the text below one entry's frontmatter."""
-
-    text: str
-
-
-class ReplaceEntry(NamedTuple):
-    """Replace an entry, frontmatter and text."""
-
-    text: str
-
-
-class Move(NamedTuple):
-    """Give an entry a file of its own elsewhere; a file that holds nothing else moves whole."""
-
-    to: str
-
-
-class Remove(NamedTuple):
-    """Take an entry out of its file, or the file away when it holds nothing else.
-
-    Its text may be in another file now, `to`, by a change of the same plan.
-    """
-
-    to: str | None = None
-
-
-Action = WriteFile | SetFields | SetBody | ReplaceEntry | Move | Remove
-
-
 class Change(NamedTuple):
     """One change to one entry or file.
 
     Attributes:
         path: the file, as paths are written in output.
+        action: `write` the `data` of a whole file, `set` the `values` of an entry's fields, `edit` the `text` below
+            its fields, `replace` it by a `text` with fields, `move` it to a file of its own, or `remove` it. A file
+            that holds nothing else is moved or removed whole.
         reason: why, in one sentence for the person who reads the log.
         entry_id: the entry; None for the whole file.
         planned: the hash of the file that it was planned against; None for no file.
+        to: the file that the entry moves to, or that has its text by another change of the same plan.
         together: changes of one plan that share this word are made together or not at all, as
             are those of one entry.
     """
 
     path: str
-    action: Action
+    action: Literal["write", "set", "edit", "replace", "move", "remove"]
     reason: str
     entry_id: str | None = None
     planned: str | None = None
+    data: bytes = b""
+    values: Mapping[str, Any] = {}
+    text: str = ""
+    to: str | None = None
     together: str | None = None
 
     @property
     def word(self) -> str:
         """What is done, in one word: create, write, set, edit, replace, move or remove."""
-        if isinstance(self.action, WriteFile):
-            return "create" if self.planned is None else "write"
-        return "move" if self.to else _WORDS[type(self.action)]
-
-    @property
-    def to(self) -> str | None:
-        """The file that the entry moves to."""
-        return self.action.to if isinstance(self.action, Move | Remove) else None
+        if self.action == "write" and self.planned is None:
+            return "create"
+        return "move" if self.to else self.action
 
     def joined(self, together: str) -> "Change":
         """Return the change tied to all others of its plan that bear the same word."""
         return self._replace(together=together)
 
 
-_WORDS: dict[type, str] = {SetFields: "set", SetBody: "edit", ReplaceEntry: "replace", Remove: "remove"}
-
-
 def create_file(path: str, text: str, reason: str, entry_id: str | None = None) -> Change:
     """Plan a new file, such as that of a new entry."""
-    return Change(path, WriteFile(encode(text)), reason, entry_id)
+    return Change(path, "write", reason, entry_id, data=encode(text))
 
 
 def write_file(note: "Memory | NoteText", text: str, reason: str) -> Change:
     """Plan to replace the whole text of a file."""
-    return Change(note.path, WriteFile(encode(text)), reason, planned=note.hash)
+    return Change(note.path, "write", reason, planned=note.hash, data=encode(text))
 
 
 def set_fields(note: "Memory | NoteText", entry_id: str, values: "Mapping[str, Value]", reason: str) -> Change:
@@ -114,33 +72,28 @@ def set_fields(note: "Memory | NoteText", entry_id: str, values: "Mapping[str, V
         >>> set_fields(NoteText("a.md", b"---\\nid: x\\n---\\n"), "x", {"status": "retired"}, "It is over.").word
         'set'
     """
-    return Change(
-        note.path,
-        SetFields(tuple((name, cut_private_values(value)) for name, value in values.items())),
-        reason,
-        entry_id,
-        note.hash,
-    )
+    public = {name: cut_private_values(value) for name, value in values.items()}
+    return Change(note.path, "set", reason, entry_id, note.hash, values=public)
 
 
 def set_body(note: "Memory | NoteText", entry_id: str, text: str, reason: str) -> Change:
     """Plan to replace an entry's text below its frontmatter."""
-    return Change(note.path, SetBody(text), reason, entry_id, note.hash)
+    return Change(note.path, "edit", reason, entry_id, note.hash, text=text)
 
 
 def replace_entry(note: "Memory | NoteText", entry_id: str, text: str, reason: str) -> Change:
     """Plan to put another text, frontmatter included, in an entry's place."""
-    return Change(note.path, ReplaceEntry(text), reason, entry_id, note.hash)
+    return Change(note.path, "replace", reason, entry_id, note.hash, text=text)
 
 
 def move(note: "Memory | NoteText", to: str, reason: str, entry_id: str | None = None) -> Change:
     """Plan to move a file, or one entry to a file of its own."""
-    return Change(note.path, Move(to), reason, entry_id, note.hash)
+    return Change(note.path, "move", reason, entry_id, note.hash, to=to)
 
 
 def remove(note: "Memory | NoteText", reason: str, entry_id: str | None = None, to: str | None = None) -> Change:
     """Plan to remove a file, or one entry of it, whose text is written to another file by the same plan."""
-    return Change(note.path, Remove(to), reason, entry_id, note.hash)
+    return Change(note.path, "remove", reason, entry_id, note.hash, to=to)
 
 
 #: Changes to make; None stands for what is as it should be already.
@@ -159,8 +112,8 @@ def plan_fields(memory: Memory, values: "Mapping[str, Value]", reason: str) -> C
         >>> memory = Memory("x", "a.md", "", Location(), "T", "Text.", metadata={"id": "x", "status": "active"})
         >>> plan_fields(memory, {"status": "active"}, "Again.") is None
         True
-        >>> plan_fields(memory, {"status": "retired"}, "It is over.").action.values
-        (('status', 'retired'),)
+        >>> plan_fields(memory, {"status": "retired"}, "It is over.").values
+        {'status': 'retired'}
     """
     new = {
         name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value

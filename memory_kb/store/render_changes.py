@@ -13,7 +13,7 @@ from memory_kb.errors import CannotSplice, SecretRefused
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.similarity import connected_groups
-from memory_kb.store.changes import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
+from memory_kb.store.changes import Change
 from memory_kb.store.file_edits import FileEdit
 from memory_kb.text import count_same, decode, encode, hash_of
 
@@ -136,7 +136,7 @@ def _find_stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, 
     made: set[str] = set()
     hashes = {path: None if data is None else hash_of(data) for path, data in files.items()}
     for number, change in enumerate(changes):
-        to = change.action.to if isinstance(change.action, Move) else None
+        to = change.to if change.action == "move" else None
         if change.path not in made and hashes[change.path] != change.planned:
             there = "is gone" if files[change.path] is None else "was changed by somebody else meanwhile"
             yield number, f"{change.path} {'is there already' if change.planned is None else there}"
@@ -160,7 +160,7 @@ def _bonds(change: Change) -> list[tuple[str | None, ...]]:
 
 def _is_of_file(change: Change) -> bool:
     """Return whether a change makes or removes a file, though it may be an empty one."""
-    return isinstance(change.action, WriteFile | Move | Remove)
+    return change.action in ("write", "move", "remove")
 
 
 class _PlannedFiles:
@@ -192,27 +192,25 @@ class _PlannedFiles:
 
     def _perform(self, change: Change) -> tuple[Splice, ...]:
         path, action, entry_id = change.path, change.action, change.entry_id
-        if isinstance(action, WriteFile):
+        if action == "write":
             if change.planned is None and self._data(path) is not None:
                 raise CannotSplice(f"{path} is there already")
-            return (self._write(path, action.data),)
-        if isinstance(action, Move):
-            return self._move(change, action.to)
+            return (self._write(path, change.data),)
+        if action == "move" and change.to:
+            return self._move(change, change.to)
         if entry_id is None:
             return (self._write(path, None),)
         sheet = self._sheet(path)
-        if not isinstance(action, ReplaceEntry):
+        if action != "replace":
             # A new text may be the one that fixes it.
             sheet.refuse_broken(entry_id)
-        if isinstance(action, Remove):
+        if action == "remove":
             return (self._write(path, None) if sheet.holds_only(entry_id) else sheet.drop(entry_id),)
-        text = sheet.piece(entry_id)
-        if isinstance(action, SetFields):
-            text = change_fields(text, path, entry_id, action.values, sheet.newline)
-        elif isinstance(action, SetBody):
-            text = change_body(text, path, entry_id, action.text, sheet.newline)
-        elif isinstance(action, ReplaceEntry):
-            text = action.text
+        text = change.text
+        if action == "set":
+            text = change_fields(sheet.piece(entry_id), path, entry_id, change.values.items(), sheet.newline)
+        elif action == "edit":
+            text = change_body(sheet.piece(entry_id), path, entry_id, text, sheet.newline)
         return (sheet.put(entry_id, text),)
 
     def _move(self, change: Change, to: str) -> tuple[Splice, ...]:
