@@ -118,7 +118,12 @@ class Staged:
         edit, target = self.edit, self._target
         if edit.before is None:
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._mode = PLAIN_MODE & (~_umask() if edit.mode is None else edit.mode)
+            mode = edit.mode
+            if mode is None:
+                mask = os.umask(0)
+                os.umask(mask)
+                mode = ~mask
+            self._mode = PLAIN_MODE & mode
             self._temporary = _write_temporary(target, edit.after or b"", scratch, is_new=True)
             return
         try:
@@ -336,9 +341,3 @@ def _copy_attributes(file: Path, held: os.stat_result, temporary: str) -> int:
         with contextlib.suppress(OSError):
             os.setxattr(temporary, name, os.getxattr(file, name))
     return mode
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -108,15 +108,18 @@ class Journal:
         try:
             make_folder(self._folder)
             common = {"run": run.id, "time": run.time, "verb": run.verb}
-            first = common | {"undoes": run.undoes, "occasion": run.occasion, "changes": len(run.decisions)}
-            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in run.files]}]
+            head: dict[str, Any] = common | {
+                "undoes": run.undoes,
+                "occasion": run.occasion,
+                "changes": len(run.decisions),
+            }
+            head |= {"files": [file._asdict() for file in run.files]}
+            lines = []
             for number, one in enumerate(run.decisions, 1):
                 what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id}
-                lines.append(
-                    common | what | {"reason": one.reason, "splices": [self._pack(splice) for splice in one.splices]}
-                )
-            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(dump_line, lines[1:]))}
-            append_lines(self.file, lines, force=True)
+                lines.append(common | what | {"reason": one.reason, "splices": list(map(self._pack, one.splices))})
+            head["seal"] = self._sign(head, map(dump_line, lines))
+            append_lines(self.file, [head, *lines], force=True)
         except OSError as exc:
             self.strike_out(start)
             hint = "check the space on the disk and who owns the folder"
@@ -156,12 +159,7 @@ class Journal:
             return 0
 
     def _pack(self, splice: Splice) -> Mapping[str, Any]:
-        return {
-            "path": splice.path,
-            "at": splice.at,
-            "before": self._pack_bytes(splice.before),
-            "after": self._pack_bytes(splice.after),
-        }
+        return splice._asdict() | {side: self._pack_bytes(getattr(splice, side)) for side in _SIDES}
 
     def _pack_bytes(self, data: bytes) -> str | Mapping[str, str]:
         if len(data) > _INLINE:
@@ -176,11 +174,7 @@ class Journal:
             return {"base64": base64.b64encode(data).decode()}
 
     def unpack(self, decision: Decision) -> Decision:
-        """Return a decision of the log with its bytes.
-
-        Raises:
-            UnreadableInput: they are gone.
-        """
+        """Return a decision of the log with its bytes; that they are gone is an UnreadableInput."""
         splices = tuple(
             Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"]))
             for one in decision.packed
@@ -203,11 +197,7 @@ class Journal:
             raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
 
     def replay(self, file: FileRecord, run: Run, held: bytes | None, *, is_forward: bool) -> FileEdit:
-        """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
-
-        Raises:
-            UnreadableInput: the log no longer has the bytes.
-        """
+        """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back."""
         data = held or b""
         decisions = [self.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
         splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
@@ -238,7 +228,7 @@ class Journal:
         return {entry_id: str(line.get("time") or "") for _, line in lines for entry_id in _made_by(line)}
 
     def _sound_lines(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-        """Yield the lines that a run can have written, those with any of some marks, with their bytes."""
+        """Yield the lines that a run can have written, behind their bytes; with marks, those with any of them."""
         return ((raw, line) for raw, line in read_raw_lines(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
@@ -259,7 +249,8 @@ class Journal:
             made.update(_made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
-                needed.update(_blobs_of(line))
+                sides = (splice[side] for splice in line.get("splices", ()) for side in _SIDES)
+                needed.update(side["blob"] for side in sides if isinstance(side, dict) and "blob" in side)
         if gone:
             replace_lines(self.file, [*([dump_line({"made": sorted(made)})] if made else []), *kept])
             for blob in (self._folder / "blobs").glob("*"):
@@ -322,30 +313,16 @@ def _is_sound(line: Mapping[str, Any]) -> bool:
 
 
 def _is_packed(splice: object) -> bool:
-    return (
-        isinstance(splice, dict)
-        and isinstance(splice.get("path"), str)
-        and type(splice.get("at")) is int
-        and all(isinstance(side := splice.get(name), str) or _is_kept_apart(side) for name in _SIDES)
-    )
-
-
-def _is_kept_apart(data: object) -> bool:
-    """Return whether bytes are in a file beside the log, or no text."""
-    return isinstance(data, dict) and isinstance(data.get("blob", data.get("base64")), str)
+    if not isinstance(splice, dict) or type(splice.get("at")) is not int:
+        return False
+    sides = [splice.get(name) for name in _SIDES]
+    texts = [side.get("blob", side.get("base64")) if isinstance(side, dict) else side for side in sides]
+    return all(isinstance(text, str) for text in (splice.get("path"), *texts))
 
 
 def _read_decision(line: Mapping[str, Any]) -> Decision:
     packed = tuple(line["splices"])
     return Decision(line["action"], line["path"], line["reason"], line.get("id"), line.get("to"), packed=packed)
-
-
-def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the bytes that a line has beside the log."""
-    for splice in line.get("splices", ()):
-        yield from (
-            splice[side]["blob"] for side in _SIDES if isinstance(splice[side], dict) and "blob" in splice[side]
-        )
 
 
 def _read_head(line: Mapping[str, Any]) -> Run | None:

@@ -147,15 +147,11 @@ def _find_stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, 
 
 def _number_groups(changes: Sequence[Change]) -> list[int]:
     """Return for each change the number of its group; the changes of a group are made together or not at all."""
-    groups = connected_groups(_bonds(change) for change in changes)
-    number_of = {item: number for number, group in enumerate(groups) for item in group}
+    shared: list[list[tuple[str | None, ...]]] = [
+        [(change.path, change.entry_id), *([(change.together,)] if change.together else ())] for change in changes
+    ]
+    number_of = {item: number for number, group in enumerate(connected_groups(shared)) for item in group}
     return [number_of[change.path, change.entry_id] for change in changes]
-
-
-def _bonds(change: Change) -> list[tuple[str | None, ...]]:
-    """Return what a change shares with those that are made together with it or not at all."""
-    bonds: list[tuple[str | None, ...]] = [(change.path, change.entry_id)]
-    return [*bonds, (change.together,)] if change.together else bonds
 
 
 def _is_of_file(change: Change) -> bool:
@@ -172,23 +168,18 @@ class _PlannedFiles:
         self._refuse_secrets = refuse_secrets
 
     def decide(self, change: Change) -> Decision:
-        """Apply one change to the planned files, and return it as a decision.
-
-        Raises:
-            CannotSplice: the files are not as it needs them.
-            SecretRefused: it would bring in a credential.
-        """
+        """Apply one change to the planned files, and return it as a decision."""
         splices = tuple(one for one in self._perform(change) if one.before != one.after)
         if self._refuse_secrets and (splices or _is_of_file(change)):
-            self._refuse_secret((change.path, change.to or "", *(decode(splice.after) for splice in splices)))
+            for text in (change.path, change.to or "", *(decode(splice.after) for splice in splices)):
+                self._refuse_secret(text)
         return Decision(change.word, change.path, change.reason, change.entry_id, change.to, splices)
 
-    def _refuse_secret(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            for finding in locate_secrets(text):
-                value = text[finding.start : finding.end]
-                if not any(value in decode(data) for data in self._before.values() if data):
-                    raise SecretRefused(finding.described)
+    def _refuse_secret(self, text: str) -> None:
+        for finding in locate_secrets(text):
+            value = text[finding.start : finding.end]
+            if not any(value in decode(data) for data in self._before.values() if data):
+                raise SecretRefused(finding.described)
 
     def _perform(self, change: Change) -> tuple[Splice, ...]:
         path, action, entry_id = change.path, change.action, change.entry_id
@@ -218,6 +209,9 @@ class _PlannedFiles:
             raise CannotSplice(f"{to} is there already")
         path, entry_id = change.path, change.entry_id
         data = self._data(path)
+        if data is None:
+            raise CannotSplice(f"{path} is gone")
+        moved = data
         if entry_id is not None:
             sheet = self._sheet(path)
             sheet.refuse_broken(entry_id)
@@ -226,14 +220,11 @@ class _PlannedFiles:
                 return (self._write(to, encode(text.rstrip("\r\n") + sheet.newline)), sheet.drop(entry_id))
             sheet.put(entry_id, text)
             moved = sheet.data
-        else:
-            if data is None:
-                raise CannotSplice(f"{path} is gone")
-            moved = data
-        return (self._write(to, moved), self._write(path, None, data))
+        self._now[path] = None
+        return (self._write(to, moved), Splice(path, 0, data, b""))
 
-    def _write(self, path: str, data: bytes | None, held: bytes | None = None) -> Splice:
-        before = held if held is not None else self._data(path)
+    def _write(self, path: str, data: bytes | None) -> Splice:
+        before = self._data(path)
         self._now[path] = data
         return trim(Splice(path, 0, before or b"", data or b""))
 

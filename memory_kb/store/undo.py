@@ -68,24 +68,6 @@ def undone_by(runs: Iterable[Run]) -> Mapping[str, str]:
     return undone
 
 
-def view_runs(runs: Sequence[Run]) -> tuple[RunView, ...]:
-    """Return the runs as a person reads them, newest first."""
-    undone = undone_by(runs)
-    return tuple(
-        RunView(
-            run.id,
-            run.time,
-            run.verb,
-            _summary(run),
-            tuple(file.path for file in run.written),
-            run.undoes,
-            undone.get(run.id),
-            run.occasion,
-        )
-        for run in reversed(runs)
-    )
-
-
 def _summary(run: Run) -> str:
     decisions = run.made
     if run.undoes:
@@ -95,12 +77,6 @@ def _summary(run: Run) -> str:
         return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
     counts = Counter(_DONE.get(one.action, one.action) for one in decisions)
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
-
-
-def _units(run: Run) -> list[list[str]]:
-    """Return the files of a run in the groups that text was moved within."""
-    moves = [(one.path, one.to) for one in run.made if one.to]
-    return connected_groups([*((file.path,) for file in run.written), *moves])
 
 
 def _inverse(decision: Decision, written: set[str]) -> Decision:
@@ -120,8 +96,13 @@ class Undo:
     def runs(self, session: str | None = None) -> tuple[RunView, ...]:
         """Return the runs that changed something, newest first; only those of a session's end, where one is named."""
         runs = self.done_runs()
-        occasion = None if session is None else occasion_of(runs, session)
-        return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
+        occasion, undone = None if session is None else occasion_of(runs, session), undone_by(runs)
+        views = []
+        for run in reversed(runs):
+            if occasion in (None, run.occasion):
+                files, by = tuple(file.path for file in run.written), undone.get(run.id)
+                views.append(RunView(run.id, run.time, run.verb, _summary(run), files, run.undoes, by, run.occasion))
+        return tuple(views)
 
     def undo(self, run: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Revert a run, byte for byte: the one named, or the last that is still in effect.
@@ -168,14 +149,14 @@ class Undo:
         return tuple(self.undo(run.id) for run in chosen)
 
     def _plan(self, run: Run, held: Files = MappingProxyType({})) -> Composition:
-        """Plan to bring the files of a run back to what they were before it.
+        """Plan to bring the files of a run back to what they were before it; some are `held`: they count as these bytes.
 
-        A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
-        `held`: they count as these bytes.
+        A file that is no longer what the run made of it stays, with those that moved to or from it.
         """
-        edits: list[FileEdit] = []
-        conflicts: list[Conflict] = []
-        for unit in _units(run):
+        edits, conflicts = list[FileEdit](), list[Conflict]()
+        moves = ((one.path, one.to) for one in run.made if one.to)
+        # A file is reverted with those that text was moved to or from.
+        for unit in connected_groups([*((file.path,) for file in run.written), *moves]):
             planned, reasons = self._plan_unit([file for file in run.written if file.path in unit], run, held)
             edits += planned
             conflicts += reasons

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
+from itertools import repeat
 from pathlib import Path
 
 from memory_kb.credentials import find_secret, redact
@@ -35,7 +36,7 @@ from memory_kb.store.file_edits import (
 from memory_kb.store.journal import FileRecord, Journal, Run
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
-from memory_kb.store.safe_paths import explain_unsafe, find_target
+from memory_kb.store.safe_paths import find_target
 from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, count_day_folders, hold_lock
 
@@ -54,14 +55,9 @@ class Writer:
     """
 
     def __init__(
-        self,
-        vault: Vault,
-        index_written: Callable[[Iterable[str]], tuple[str, ...]],
-        agent_files: Collection[str],
+        self, vault: Vault, index_written: Callable[[Iterable[str]], tuple[str, ...]], agent_files: Collection[str]
     ) -> None:
-        self._vault = vault
-        self._index_written = index_written
-        self._agent_files = agent_files
+        self._vault, self._index_written, self._agent_files = vault, index_written, agent_files
         self._held: set[tuple[int, str]] = set()
         self._notices: tuple[str, ...] = ()
         self.occasion: str | None = None
@@ -90,9 +86,7 @@ class Writer:
                 "name another with --home or MEMORY_KB_HOME",
             ) from exc
         with ExitStack() as stack:
-            for lock in dict.fromkeys(
-                os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home)
-            ):
+            for lock in {os.path.join(os.path.realpath(one), "lock"): None for one in (self._vault.machine, *home)}:
                 mine = (threading.get_ident(), lock)
                 if mine not in self._held:
                     stack.enter_context(hold_lock(Path(lock), patience))
@@ -111,14 +105,7 @@ class Writer:
         """Return a file to plan changes to."""
         return read_note_text(path, self._vault.resolve(path))
 
-    def run(
-        self,
-        verb: str,
-        plan: Plan,
-        *,
-        replan: Replan | None = None,
-        dry_run: bool = False,
-    ) -> RunReport:
+    def run(self, verb: str, plan: Plan, *, replan: Replan | None = None, dry_run: bool = False) -> RunReport:
         """Run a plan, or report what it would change.
 
         It takes the locks of what it writes to. A file that is no longer what the plan was made
@@ -201,28 +188,22 @@ class Writer:
             return None, ()
         decisions, files = _without_secrets(composition.decisions), tuple(map(_record, edits))
         name = uuid.uuid4().hex[:8]
-        self._apply_run(Run(name, self._vault.timestamp(), verb, files, undoes, self.occasion, decisions), edits)
-        return name, self._index_written(edit.path for edit in edits)
-
-    def _apply_run(self, run: Run, edits: Sequence[FileEdit]) -> None:
+        run = Run(name, self._vault.timestamp(), verb, files, undoes, self.occasion, decisions)
+        ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
+        targets = [self.writable(edit.path) for edit in ordered]
         journal, staged = self.journal, list[Staged]()
-        ordered = [
-            (edit, self.writable(edit.path)) for edit in sorted(edits, key=lambda edit: _order(edit.before, edit.after))
-        ]
-        sweep_scratch(journal.scratch, (file.parent for _, file in ordered))
+        sweep_scratch(journal.scratch, (file.parent for file in targets))
         try:
-            staged.extend(Staged(edit, file, journal.scratch) for edit, file in ordered)
+            staged.extend(map(Staged, ordered, targets, repeat(journal.scratch)))
             flush_all(staged)
-            start = journal.begin(run)
-            _commit_all(staged, journal, start)
+            _commit_all(staged, journal, journal.begin(run))
         finally:
             discard(staged)
-        journal.end(run.id)
+        journal.end(name)
+        return name, self._index_written(edit.path for edit in edits)
 
     def writable(self, path: str) -> Path:
         """Return the file that a run writes for a path."""
-        if explain_unsafe(self._vault, path) is None:
-            return self._vault.resolve(path)
         return find_target(self._vault, path, self._agent_files)
 
     @property
