@@ -16,7 +16,6 @@ from memory_kb.store.session_log import (
     check_id,
     complete_end,
     find_id,
-    new_ids,
     parse_moment,
     prepare,
 )
@@ -54,7 +53,7 @@ class Sessions:
         """
         from memory_kb.reports import SessionWritten
 
-        session = check_id(session) if session else self._claim_session()
+        session = check_id(session) if session else self.files.claim_new(self._vault.clock())
         start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
         with self.files.writing(session) as writer:
             action = "started" if writer.is_empty else "resumed"
@@ -74,7 +73,7 @@ class Sessions:
         last, redacted = Event(), set[str]()
         shares: dict[str, SessionShare] = {}
         for event in events:
-            chosen = check_id(session or event.session or default or self._claim_session())
+            chosen = check_id(session or event.session or default or self.files.claim_new(self._vault.clock()))
             default = default or chosen
             with self.files.writing(chosen) as writer:
                 done = prepare(event, self._vault.clock(), writer.first)
@@ -239,10 +238,6 @@ class Sessions:
         from memory_kb.index.session_index import SessionIndex
 
         return closing(SessionIndex(self._vault.machine, self._vault.seal))
-
-    def _claim_session(self) -> str:
-        files = self.files
-        return next(one for one in new_ids(self._vault.clock()) if files.claim(one))
 
     def _show_session(self, session: str) -> str:
         return str(self.files.path(session)) if session else ""

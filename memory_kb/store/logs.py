@@ -74,10 +74,16 @@ class RetrievalLog:
     def append(self, retrieval: Retrieval) -> None:
         """Record what was shown, if that can be written: no reading verb fails for it.
 
-        Credentials are taken out of what was asked.
+        Texts are cut; private parts and credentials are taken out of them.
         """
+        line: dict[str, Any] = {}
+        for name, value in retrieval._asdict().items():
+            if isinstance(value, str) and value:
+                line[name] = redact(value[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY]
+            elif value is not None and value is not False:
+                line[name] = value
         with contextlib.suppress(OSError):
-            append_lines(self.file, [_line_of(retrieval)])
+            append_lines(self.file, [line])
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
         """Record what is about to be counted, or is counted."""
@@ -134,19 +140,6 @@ class RetrievalLog:
         if len(kept) < len(lines):
             replace_lines(self.file, kept)
         return len(lines) - len(kept)
-
-
-def _line_of(retrieval: Retrieval) -> dict[str, Any]:
-    """Return what is known of a retrieval as its line; texts are cut, without private parts and credentials."""
-    from memory_kb.private_text import cut_private
-
-    line: dict[str, Any] = {}
-    for name, value in retrieval._asdict().items():
-        if isinstance(value, str) and value:
-            line[name] = redact(cut_private(value)[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY]
-        elif value is not None and value is not False:
-            line[name] = value
-    return line
 
 
 def log_shown(

@@ -138,8 +138,7 @@ class Event(NamedTuple):
     extra: Mapping[str, Any] = {}
 
 
-_OWN = tuple(name for name in Event._fields if name != "extra")
-_OWN_SET = frozenset(_OWN)
+_OWN = dict.fromkeys(name for name in Event._fields if name != "extra")
 _TEXTS = tuple(name for name in _OWN if name not in ("ts", "seq", "type", "args", "ok", "content", "error"))
 
 
@@ -244,8 +243,7 @@ def make_event(values: Mapping[str, Any]) -> Event:
     known["type"] = kind if kind in EVENT_TYPES else _default_type(values)
     if kind not in EVENT_TYPES and kind is not None:
         known.setdefault("event", _word(kind))
-    others = values.keys() - _OWN_SET
-    return Event(**known, extra={name: value for name, value in values.items() if name in others} if others else {})
+    return Event(**known, extra={name: value for name, value in values.items() if name not in _OWN})
 
 
 def _default_type(values: Mapping[str, Any]) -> str:

@@ -1,22 +1,22 @@
 """Redact, append and read the events of sessions."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import functools
+import contextlib
+import itertools
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from memory_kb.credentials import Redacted, find_secret, redact
+from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
 from memory_kb.injected_text import classify_own_text, is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
-from memory_kb.regular_files import make_folder, open_for_reading, open_regular
+from memory_kb.regular_files import create_regular, make_folder, open_for_reading, open_regular
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import (
     MAX_EVENT_TEXT,
@@ -79,16 +79,18 @@ class SessionFiles:
         except FileNotFoundError:
             return []
 
-    def claim(self, session: str) -> bool:
-        """Make the empty file of a new session, unless there is one already."""
+    def claim_new(self, now: datetime) -> str:
+        """Make the empty file of a session that begins now; return its id, as in `burst_20260321T120000_001`."""
         make_folder(self.folder)
-        try:
-            os.close(os.open(self.path(session), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            return False
-        return True
+        stamp = format_time(now)[:19].replace("-", "").replace(":", "")
+        for number in itertools.count(1):
+            session = f"burst_{stamp}_{number:03}"
+            with contextlib.suppress(FileExistsError):
+                os.close(create_regular(self.path(session), 0o600))
+                break
+        return session
 
-    @contextmanager
+    @contextlib.contextmanager
     def writing(self, session: str) -> "Iterator[SessionWriter]":
         """Hold the lock of a session to append to it."""
         with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
@@ -98,7 +100,9 @@ class SessionFiles:
             finally:
                 os.close(descriptor)
 
-    def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> AbstractContextManager[None]:
+    def ending(
+        self, session: str, on_wait: Callable[[], None] | None = None
+    ) -> contextlib.AbstractContextManager[None]:
         """Hold the lock for ending a session and running what follows."""
         return hold_lock(make_folder(self.folder / ".ending") / session, END_PATIENCE, on_wait)
 
@@ -110,10 +114,9 @@ class SessionFiles:
 
     def outcome(self, session: str) -> str | None:
         """Return the outcome that the end of a session names, or None where it names none or goes on."""
-        try:
+        ends: list[Event] = []
+        with contextlib.suppress(OSError):
             ends = [event for event in self.recent(session, _END_TAIL) if event.event == "end"]
-        except OSError:
-            return None
         return outcome_of(ends[-1]) if ends else None
 
     def read(
@@ -144,12 +147,13 @@ class SessionWriter:
     """An open session whose lock is held."""
 
     def __init__(self, descriptor: int, session: str) -> None:
-        self._descriptor = descriptor
-        self._session = session
-        self._size = os.fstat(descriptor).st_size
-        self._is_torn = self._size > 0 and self._read_at(self._size - 1, 1) != b"\n"
-        self.first = self._first()
-        self.last = self._last()
+        self._descriptor, self._session = descriptor, session
+        with open(descriptor, "rb", closefd=False) as stream:
+            self.first = _parsed(stream.read(_TAIL).partition(b"\n")[0])
+            self._size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, self._size - 1))
+            self._is_torn = stream.read() not in (b"", b"\n")
+            self.last = _find_last(stream, self._size)
         self.seq = self.last.seq if self.last else 0
 
     @property
@@ -183,32 +187,19 @@ class SessionWriter:
         self.last = numbered
         return numbered
 
-    def _first(self) -> Event | None:
-        head = self._read_at(0, min(self._size, _TAIL)).partition(b"\n")[0]
-        return _parsed(head)
 
-    def _last(self) -> Event | None:
-        """Return the last event that has a number, looking back as far as needed."""
-        length = _TAIL
-        while self._size:
-            start = max(0, self._size - length)
-            lines = self._read_at(start, self._size - start).split(b"\n")
-            for line in reversed(lines[1:] if start else lines):
-                event = _parsed(line)
-                if event and event.seq:
-                    return event
-            if start == 0 or length > 2 * MAX_LINE:
-                return None
-            length *= 8
-        return None
-
-    def _read_at(self, offset: int, size: int) -> bytes:
-        os.lseek(self._descriptor, offset, os.SEEK_SET)
-        pieces = []
-        while size > 0 and (piece := os.read(self._descriptor, size)):
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
+def _find_last(stream: IO[bytes], size: int) -> Event | None:
+    """Return the last event that has a number, looking back as far as needed."""
+    for length in (_TAIL, 8 * _TAIL, 64 * _TAIL, 512 * _TAIL):
+        start = stream.seek(max(0, size - length))
+        lines = stream.read().split(b"\n")
+        for line in reversed(lines[1:] if start else lines):
+            event = _parsed(line)
+            if event and event.seq:
+                return event
+        if not start:
+            break
+    return None
 
 
 def _parsed(line: bytes | None) -> Event | None:
@@ -246,8 +237,6 @@ SESSION_OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
-#: Names of fields are few and come again; longer ones are none.
-_LONGEST_NAME = 200
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -283,19 +272,6 @@ def session_name(name: str) -> str:
     except UsageError as exc:
         words = "" if isinstance(exc, SecretRefused) else re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
         return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
-
-
-def new_ids(now: datetime) -> Iterator[str]:
-    """Yield ids for a session that begins now, the next one where the first is taken.
-
-    Example:
-        >>> from datetime import UTC
-        >>> next(new_ids(datetime(2026, 3, 21, 12, 0, tzinfo=UTC)))
-        'burst_20260321T120000_001'
-    """
-    stamp = format_time(now)[:19].replace("-", "").replace(":", "")
-    for number in range(1, 100_000):
-        yield f"burst_{stamp}_{number:03}"
 
 
 def find_id(wanted: str, known: list[str]) -> str:
@@ -406,30 +382,18 @@ def _clean_values(values: Mapping[str, Any], found: set[str], limit: int) -> dic
     if sum(sizes) > 4 * MAX_EVENT_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
     limit = MAX_EVENT_TEXT if sum(sizes) <= MAX_EVENT_TEXT else limit
-    return {_clean_name(name, found): _clean_value(name, value, found, limit) for name, value in values.items()}
+    cleaned: dict[str, Any] = _clean_value("", values, found, limit)
+    return cleaned
 
 
-def _clean_name(name: str, found: set[str]) -> str:
-    if len(name) > _LONGEST_NAME:
-        return _clean_text(name, found)
-    done = _redact_name(name)
-    found.update(done.found)
-    return done.text
-
-
-@functools.lru_cache(maxsize=1024)
-def _redact_name(name: str) -> Redacted:
-    return redact(name)
-
-
-def _clean_value(name: str, value: Any, found: set[str], limit: int, depth: int = 1) -> Any:
+def _clean_value(name: str, value: Any, found: set[str], limit: int, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _clean_text(value, found, name, limit)
     if depth > 40:
         return None
     if isinstance(value, Mapping):
         return {
-            _clean_name(str(key), found): _clean_value(str(key), item, found, limit, depth + 1)
+            _clean_text(str(key), found): _clean_value(str(key), item, found, limit, depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
