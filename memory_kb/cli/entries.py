@@ -45,7 +45,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     memory-kb init
     memory-kb init ~/projects/api
     """
-    from memory_kb.store.new_vault import create_vault
+    from memory_kb.store.open_vault import create_vault
     from memory_kb.store.worktrees import find_repository
 
     if folder and options.vault:

@@ -65,15 +65,11 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[AgentMemoryF
     project, codex = vault.folder, codex_home(vault.environ)
     for folder in claude_memory_folders(project, claude, home):
         yield from _files_in(folder, "claude-code")
-    for folder in (
-        project / ".claude/agent-memory",
-        project / ".claude/agent-memory-local",
-        claude / "agent-memory",
-    ):
-        for inner in _subfolders(folder):
-            yield from _files_in(inner, "claude-code")
-    for folder in (project / ".claude/rules", claude / "rules"):
-        yield from (AgentMemoryFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
+    own = (project / ".claude/agent-memory", project / ".claude/agent-memory-local", claude / "agent-memory")
+    for inner in (inner for folder in own for inner in sorted(folder.glob("*")) if inner.is_dir()):
+        yield from _files_in(inner, "claude-code")
+    for file in (file for place in (project / ".claude", claude) for file in _note_files(place / "rules")):
+        yield AgentMemoryFile("", file, "claude-code", _is_given(file))
     yield from _files_in(codex / "memories", "codex", SUMMARY)
     for name, agent, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
@@ -122,21 +118,12 @@ def explain_excess(name: str, text: str) -> str:
     if name == SUMMARY:
         size = count_tokens(text)
         return f"{size:,} tokens; Codex loads {_SUMMARY_TOKENS:,}" if size > _SUMMARY_TOKENS else ""
-    lines, size = _measure_index(text)
+    counted = _COMMENT.sub("", text)
+    lines = counted.count("\n") + (not counted.endswith("\n") and bool(counted))
+    size = len(counted.encode())
     if lines <= _MOST_LINES and size <= _MOST_BYTES:
         return ""
     return f"{lines:,} lines and {size:,} bytes; Claude Code loads {_MOST_LINES} lines and {_MOST_BYTES:,}"
-
-
-def _measure_index(text: str) -> tuple[int, int]:
-    """Return how many lines and bytes of an index count.
-
-    Example:
-        >>> _measure_index("# Us\\n<!-- a -->\\n- b\\n")
-        (2, 9)
-    """
-    counted = _COMMENT.sub("", text)
-    return counted.count("\n") + (not counted.endswith("\n") and bool(counted)), len(counted.encode())
 
 
 def _files_in(folder: Path, agent: str, given: str = "MEMORY.md") -> Iterator[AgentMemoryFile]:
@@ -155,13 +142,6 @@ def _note_files(folder: Path) -> Iterator[Path]:
                 count += 1
         if count > _MOST_FILES:
             return
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return sorted(place for place in folder.iterdir() if place.is_dir())
-    except OSError:
-        return []
 
 
 def _is_given(rule: Path) -> bool:

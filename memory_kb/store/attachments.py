@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from functools import cached_property
 from pathlib import Path
 
 from memory_kb.markdown.links import is_attachment
@@ -28,13 +29,14 @@ class Attachments:
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
-        self._named: dict[str, list[str]] | None = None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        return list_attachments(self._vault.folder)
 
     def named(self, name: str) -> list[str]:
         """Return the paths of the files with a name, short ones first."""
-        if self._named is None:
-            self._named = list_attachments(self._vault.folder)
-        return self._named.get(name.casefold(), [])
+        return self._by_name.get(name.casefold(), [])
 
     def find(self, target: str, source: str) -> str | None:
         """Return the path of the file that a note's link leads to: beside the note, from the top, else by its name."""

@@ -15,7 +15,6 @@ from memory_kb.store.worktrees import find_repository
 
 #: Set by git for its hooks; they would make it look at another repository than the folder's.
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
-_NO_FOLDER = "/dev/null"
 _OFF = {
     "core.fsmonitor": "",
     "core.pager": "cat",
@@ -40,6 +39,8 @@ _MORE = {
     "show": ("--no-ext-diff", "--no-textconv"),
     "log": ("--no-ext-diff", "--no-textconv"),
 }
+#: How long a question may take.
+_SECONDS = 20
 #: The commands that run the filters of a repository.
 _FILTERING = ("status", "diff", "add", "commit")
 _STARTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.hookspath|gpg\..*(program|defaultkeycommand))$"
@@ -78,14 +79,13 @@ def run_git(
         subprocess.SubprocessError: it takes too long.
     """
     variables = _environment(environ) if with_hooks else _environment(environ) | _READING
-    off = dict(_OFF) if with_hooks else _OFF | {"core.hooksPath": _NO_FOLDER}
+    off = dict(_OFF) if with_hooks else _OFF | {"core.hooksPath": "/dev/null"}
     if arguments[0] in _FILTERING:
         off |= _switch_off(read_started(folder, environ), folder, variables, with_hooks=with_hooks)
-    words = [word for name, value in off.items() for word in ("-c", f"{name}={value}")]
+    options = [word for name, value in off.items() for word in ("-c", f"{name}={value}")]
     command, *rest = arguments
-    return _call(
-        folder, variables, ("--no-pager", *words, command, *_MORE.get(command, ()), *rest), seconds=seconds, stdin=stdin
-    )
+    words = ("--no-pager", *options, command, *_MORE.get(command, ()), *rest)
+    return _call(folder, variables, words, seconds=seconds, stdin=stdin)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     variables = _environment(environ)
     asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
     try:
-        done = _call(folder, variables, asked, seconds=20)
+        done = _call(folder, variables, asked, seconds=_SECONDS)
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     found: dict[str, str] = {}
@@ -135,7 +135,7 @@ def _switch_off(
         if name.startswith("gpg."):
             found[name] = _SIGNERS.get(name, "")
     if with_hooks and "core.hookspath" in started:
-        output = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=20)
+        output = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=_SECONDS)
         common = os.path.join(folder, os.fsdecode(output.stdout).rstrip("\n"))
         found["core.hooksPath"] = os.path.join(common, "hooks")
     return found
@@ -164,15 +164,10 @@ def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
     top = Path(os.path.realpath(folder.parent))
     if find_repository(top) is None:
         return False
-    try:
-        asked = ("ls-files", "-z", "--", folder.name)
-        done = run_git(top, {**environ, "GIT_LITERAL_PATHSPECS": "1"}, asked, seconds=20)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return True
-    return done.returncode != 0 or bool(done.stdout)
+    listed = ask_git(top, {**environ, "GIT_LITERAL_PATHSPECS": "1"}, ("ls-files", "-z", "--", folder.name))
+    return listed is None or bool(listed)
 
 
-_SECONDS = 20
 _MAX_FILES = 100
 
 
@@ -191,18 +186,15 @@ def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence
 
     Files below the folders of `leave_out`, relative to `folder`, do not count as changed.
     """
-    left_out = (f":(exclude){name}" for name in leave_out)
-    status = ask_git(
-        folder, environ, ["status", "--porcelain", "-z", "--untracked-files=normal", "--", ":/", *left_out]
-    )
+    where = (":/", *(f":(exclude){name}" for name in leave_out))
+    status = ask_git(folder, environ, ["status", "--porcelain", "-z", "--untracked-files=normal", "--", *where])
     if status is None:
         return None
     files = sorted(_changed_files(status.decode("utf-8", "replace")))
     branch = _one_line(ask_git(folder, environ, ["symbolic-ref", "-q", "--short", "HEAD"]))
     commit, _, subject = (_one_line(ask_git(folder, environ, ["log", "-1", "--format=%H %s"])) or "").partition(" ")
-    return GitState(
-        branch, commit[:12] or None, " ".join(subject.split()) or None, tuple(files[:_MAX_FILES]), len(files)
-    )
+    subject = " ".join(subject.split())
+    return GitState(branch, commit[:12] or None, subject or None, tuple(files[:_MAX_FILES]), len(files))
 
 
 def _changed_files(status: str) -> Iterator[str]:
@@ -241,10 +233,10 @@ class GitQueries:
         self._ask = functools.cache(self._ask_git)
 
     def _ask_git(self, *arguments: str) -> bytes | None:
-        if not self._is_there:
+        if not self._is_there or self._left <= 0:
             return None
         began = time.monotonic()
-        output = ask_git(self._folder, self._environ, arguments, self._left) if self._left > 0 else None
+        output = ask_git(self._folder, self._environ, arguments, self._left)
         self._left -= time.monotonic() - began
         return output
 
@@ -280,12 +272,10 @@ class GitQueries:
             return None
         return _one_line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
-    def blob(self, commit: str, path: str, most: int) -> bytes | None:
-        """Return a file's bytes at a commit, or None where it was not there or is larger."""
-        if not _HEX.fullmatch(commit):
-            return None
-        data = self._ask("cat-file", "blob", f"{commit}:./{path}")
-        return data if data is not None and len(data) <= most else None
+    def text_at(self, commit: str, path: str, most: int) -> str | None:
+        """Return what a file said at a commit, or None where it was not there or has more bytes."""
+        data = self._ask("cat-file", "blob", f"{commit}:./{path}") if _HEX.fullmatch(commit) else None
+        return None if data is None or len(data) > most else data.decode("utf-8", "surrogateescape")
 
 
 def _one_line(output: bytes | None) -> str | None:

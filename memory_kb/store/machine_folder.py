@@ -13,6 +13,7 @@ from typing import NamedTuple
 from memory_kb.errors import VaultNotFound
 from memory_kb.machine_seal import Seal, SealKey, load_seal_key
 from memory_kb.regular_files import DATABASE, MACHINE, SIDE_FILES, make_folder, open_for_reading, replace_file
+from memory_kb.text import pluralize
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
@@ -64,10 +65,9 @@ def _sign(folder: Path, key: SealKey, *, is_shipped: bool) -> tuple[Seal, tuple[
         if seal:  # another process was faster
             return seal, ()
         if is_shipped and not _is_new(folder):
-            aside = _set_aside(folder)
-            seal = key.mark(folder)
-            sentence = f"{folder} was not made on this machine for this place: it is kept as {aside.name}, and a new one is made"
-            return seal, (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
+            what = f"it is kept as {_set_aside(folder).name}, and a new one is made"
+            sentence = f"{folder} was not made on this machine for this place: {what}"
+            return key.mark(folder), (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
         return key.mark(folder), ()
 
 
@@ -95,20 +95,12 @@ def _set_aside(folder: Path) -> Path:
 def _set_links_aside(folder: Path) -> Iterator[str]:
     """Rename links, pipes and the like in a machine folder of ours: they would lead what is written elsewhere."""
     with os.scandir(folder) as entries:
-        found = [
-            one for one in entries if not (one.is_file(follow_symlinks=False) or one.is_dir(follow_symlinks=False))
-        ]
+        found = list(entries)
     for entry in found:
-        if not entry.name.endswith(".foreign"):
+        is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+        if not is_plain and not entry.name.endswith(".foreign"):
             os.replace(entry.path, f"{entry.path}.foreign")
             yield f"{entry.path} is no plain file: it is kept as {entry.name}.foreign, and not used"
-
-
-def find_aside(machine: Path) -> list[Path]:
-    """Return the machine folders that were set aside beside one, in order of their names."""
-    with contextlib.suppress(OSError):
-        return sorted(place for place in machine.parent.iterdir() if place.name.startswith(ASIDE))
-    return []
 
 
 def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
@@ -118,7 +110,7 @@ def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
     followed.
     """
     lines = []
-    for aside in find_aside(folder):
+    for aside in sorted(folder.parent.glob(f"{ASIDE}*")):
         if aside.is_symlink() or not aside.is_dir():
             lines.append(f"{aside.name}: is no folder, nothing is taken of it")
             continue
@@ -130,8 +122,6 @@ def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
 
 
 def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[str]:
-    from memory_kb.text import pluralize
-
     if source.is_symlink() or not source.is_dir():
         return
     found = [file for file in sorted(source.glob("*.jsonl")) if file.is_file() and not file.is_symlink()]
@@ -187,31 +177,25 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), key)
 
 
-def _prepare_elsewhere(wanted: Path, folder: Path, key: SealKey) -> MachineFolder:
-    _take_index(wanted, folder, key)
-    return prepare_machine(folder, key, is_shipped=False)
-
-
-def _take_index(machine: Path, cache: Path, key: SealKey) -> None:
-    """Copy the index of a machine folder that can only be read, where it was made here, unless the cache has one.
+def _prepare_elsewhere(machine: Path, folder: Path, key: SealKey) -> MachineFolder:
+    """Prepare a folder in place of a machine folder that can only be read, with the index of that if it was made here.
 
     The copy is trusted as it has the same nonce, and can be brought up to date.
     """
-    import shutil
-
     with contextlib.suppress(OSError):
-        nonce = None if (cache / DATABASE).exists() else key.nonce_of(machine)
-        if nonce is None:
-            return
-        cache.mkdir(parents=True, exist_ok=True)
-        key.mark(cache, nonce)
-        # The log first: without the file that it belongs to it is nothing.
-        for name in (f"{DATABASE}-wal", DATABASE):
-            with contextlib.suppress(FileNotFoundError), open_for_reading(machine / name) as source:
-                part = make_folder(cache / "tmp") / f"{name}.{os.getpid()}.tmp"
-                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-                os.replace(part, cache / name)
+        if not (folder / DATABASE).exists() and (nonce := key.nonce_of(machine)):
+            import shutil
+
+            folder.mkdir(parents=True, exist_ok=True)
+            key.mark(folder, nonce)
+            # The log first: without the file that it belongs to it is nothing.
+            for name in (f"{DATABASE}-wal", DATABASE):
+                with contextlib.suppress(FileNotFoundError), open_for_reading(machine / name) as source:
+                    part = make_folder(folder / "tmp") / f"{name}.{os.getpid()}.tmp"
+                    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+                        shutil.copyfileobj(source, target, 1 << 20)
+                    os.replace(part, folder / name)
+    return prepare_machine(folder, key, is_shipped=False)
 
 
 def _keep_out(vault: Vault) -> Iterator[Path]:

@@ -84,8 +84,7 @@ class ProjectFiles:
 
     def text_at(self, commit: str, path: str) -> str | None:
         """Return what a file said at a commit."""
-        data = self.git.blob(commit, path, MAX_BYTES)
-        return None if data is None else data.decode("utf-8", "surrogateescape")
+        return self.git.text_at(commit, path, MAX_BYTES)
 
 
 def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
@@ -100,7 +99,8 @@ def path_in_project(file: str, project: Path, here: Path) -> str | None:
     project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
     here, and so is a path whose folder is here alone. The project may be reached through links.
     """
-    named = _plain_path(file)
+    named = unquote(urlsplit(file).path) if file.startswith("file://") else file
+    named = printable(named).replace("\\", "/").replace("\0", "")
     if os.path.isabs(named):
         return _relative_to(named, project)
     from_here, from_top = os.path.join(here, named), os.path.join(project, named)
@@ -111,12 +111,6 @@ def path_in_project(file: str, project: Path, here: Path) -> str | None:
         for path in filter(is_there, candidates):
             return _relative_to(path, project)
     return _relative_to(candidates[-1], project)
-
-
-def _plain_path(file: str) -> str:
-    if file.startswith("file://"):
-        file = unquote(urlsplit(file).path)
-    return printable(file).replace("\\", "/").replace("\0", "")
 
 
 def _relative_to(path: str, project: Path) -> str | None:
