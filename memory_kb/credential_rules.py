@@ -6,7 +6,10 @@ introduce a password in their own words is ours.
 """
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
+import re
 from typing import NamedTuple
+
+from memory_kb.lazy_regex import lazy_regex
 
 
 class CredentialPattern(NamedTuple):
@@ -24,11 +27,11 @@ class CredentialPattern(NamedTuple):
     """
 
     what: str
-    keywords: tuple[str, ...]
-    pattern: str
-    least: float = 0.0
-    judged: str = "phrase"
-    lead: int | None = None
+    keywords: frozenset[str]
+    pattern: re.Pattern[str]
+    least: float
+    judged: str
+    lead: int | None
 
 
 #: What services give out with a mark in front: name, keywords, pattern.
@@ -226,8 +229,14 @@ _PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
 _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
 
 
-def _token(what: str, keywords: str, pattern: str, lead: int = 0) -> CredentialPattern:
-    return CredentialPattern(what, tuple(keywords.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
+def _rule(
+    what: str, words: tuple[str, ...], pattern: str, least: float = 0.0, judged: str = "phrase", lead: int | None = None
+) -> CredentialPattern:
+    return CredentialPattern(what, frozenset(words), lazy_regex(pattern), least, judged, lead)
+
+
+def _token(what: str, words: str, pattern: str, lead: int = 0) -> CredentialPattern:
+    return _rule(what, tuple(words.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
 
 
 #: A private key from its first line to its last.
@@ -237,170 +246,88 @@ _PRIVATE_KEY = (
     r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?"
 )
 
+_LOGIN_OPTION = (
+    r"(?<![A-Za-z0-9_-])(?:curl|wget|https?|xh)\s[^|;&]{0,300}?(?<=\s)(?:-u|--user|-a|--auth)[\s=]{0,3}[\"']?[^\s:\"'$=-]?[^\s:\"'$]{0,80}:[\"']?"
+    r"(?![$<{*])(?P<value>[^\s\"'@]{4,200})"
+)
+_LOGIN_COMMAND = (
+    r"(?<![A-Za-z0-9_-])(?:(?:mysql\w*|mariadb\w*)\s(?:[^\n|;&]{0,200}?\s)?(?:-p|--password=)|sshpass\s(?:-p\s?|--password=)"
+    r"|redis-cli\s(?:[^\n|;&]{0,100}?\s)?-a\s|(?:docker|podman|az|helm)\s[^\n|;&]{0,200}?\s(?:-p\s|--password[\s=]))"
+    r"[\"']?(?![$<{*-])(?P<value>[^\s\"']{6,200})"
+)
+_BASIC_HEADER = r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?basic\s{1,3}(?P<value>[A-Za-z0-9+/_-]{8,}={0,2})"
+_KEY_HEADER = (
+    r"(?i)(?:authorization|x-[a-z-]{0,20}(?:key|token)|private-token)[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?(?:token\s{1,3}|apikey\s{1,3})?"
+    r"(?P<value>[A-Za-z0-9_.+/=~-]{16,})"
+)
+_DOCKER_AUTH = r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']"
+_NPM_AUTH = r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})"
+_BEARER = r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})"
+_ADDRESS_WITH_LOGIN = r"://[^\s/:@]{0,200}:(?![$*{<%])(?P<value>[^\s/@\"'`<>]{3,200})@"
+_ADDRESS_WITH_KEY = r"://(?P<value>(?=[\w~-]{0,200}\d)(?=[\w~-]{0,200}[A-Za-z])[\w~-]{20,200})@[\w-]"
+_KEY_OF_SERVICE = (
+    r"(?i)(?=[\w.-]++[\"'`\]]{0,2}+\s{0,3}+[:=])"
+    rf"(?:{_SERVICES.replace(' ', '|')})[\w.-]{{0,30}}[\"'`\]]{{0,2}}\s{{0,3}}(?:=>|:=|[:=])\s{{0,3}}[\"'`]?"
+    r"(?=[\w=+/-]{0,100}\d)(?=[\w=+/-]{0,100}[a-z])(?P<value>(?!https?\b)[A-Za-z0-9_=+/-]{16,150})(?![\w./-])"
+)
+#: In JSON inside of JSON, backslashes are in front of quotes, and behind a value.
+_ASSIGNED = (
+    rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]\\]{{0,16}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]\\]{{0,16}}\s{{0,9}}"
+    r"(?:=>|:=|[:=](?![:=]))\s{0,9}[rbuf]?\\{0,15}[\"'`]?(?P<value>[^\s\"'`,;|\\]{8,250})"
+)
+_OLD_VAULT = r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])"
+_PASSWORD_AND_VALUE = rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}"
+_PASSCODE = rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}"
+_TOKEN_AND_VALUE = (
+    rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)"
+    rf"(?P<value>{_MARKED}(?![A-Za-z0-9_./(-])|(?:{_MIXED})[A-Za-z0-9_+=-]{{10,200}}(?![A-Za-z0-9_./(]))"
+)
+_COMMAND_WORDS = (" -p", "--password", "sshpass", "--requirepass", " -a")
+_WEBHOOK_WORDS = ("hooks.", "webhook", "bot", "chat.googleapis", "dingtalk", "logic.azure")
+_HEADER_WORDS = ("authorization", "x-api-key", "x-auth-token", "x-vault-token", "private-token")
+_NAME_WORDS = ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass")
+
 RULES: tuple[CredentialPattern, ...] = (
-    CredentialPattern("a private key", ("private key",), _PRIVATE_KEY),
-    CredentialPattern("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
+    _rule("a private key", ("private key",), _PRIVATE_KEY),
+    _rule("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
     *(_token(what, words, pattern) for what, words, pattern in _TOKENS),
     *(_token(what, words, pattern, lead) for what, words, pattern, lead in _TOKENS_IN_FRONT),
     # Its keywords are in every text: what begins with a capital is found faster if that is looked for first.
-    CredentialPattern("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
-    CredentialPattern(
-        "a webhook address",
-        ("hooks.", "webhook", "bot", "chat.googleapis", "dingtalk", "logic.azure"),
-        _WEBHOOKS,
-        2.0,
-        "token",
-        lead=40,
-    ),
-    CredentialPattern(
-        "a password of a request",
-        (" -u", "--user", " -a", "--auth"),
-        (
-            r"(?<![A-Za-z0-9_-])(?:curl|wget|https?|xh)\s[^|;&]{0,300}?(?<=\s)(?:-u|--user|-a|--auth)[\s=]{0,3}[\"']?[^\s:\"'$=-]?[^\s:\"'$]{0,80}:[\"']?"
-            r"(?![$<{*])(?P<value>[^\s\"'@]{4,200})"
-        ),
-        1.5,
-        "address",
-    ),
-    CredentialPattern(
-        "a password of a command",
-        (" -p", "--password", "sshpass", "--requirepass", " -a"),
-        (
-            r"(?<![A-Za-z0-9_-])(?:(?:mysql\w*|mariadb\w*)\s(?:[^\n|;&]{0,200}?\s)?(?:-p|--password=)|sshpass\s(?:-p\s?|--password=)"
-            r"|redis-cli\s(?:[^\n|;&]{0,100}?\s)?-a\s|(?:docker|podman|az|helm)\s[^\n|;&]{0,200}?\s(?:-p\s|--password[\s=]))"
-            r"[\"']?(?![$<{*-])(?P<value>[^\s\"']{6,200})"
-        ),
-        2.0,
-        "name",
-    ),
-    CredentialPattern(
-        "a password of a request",
-        ("authorization",),
-        r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?basic\s{1,3}(?P<value>[A-Za-z0-9+/_-]{8,}={0,2})",
-        2.5,
-        "base64",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a token of a request",
-        ("authorization", "x-api-key", "x-auth-token", "x-vault-token", "private-token"),
-        r"(?i)(?:authorization|x-[a-z-]{0,20}(?:key|token)|private-token)[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?(?:token\s{1,3}|apikey\s{1,3})?(?P<value>[A-Za-z0-9_.+/=~-]{16,})",
-        3.0,
-        "name",
-    ),
-    CredentialPattern(
-        "a password of a registry",
-        ("auth",),
-        r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']",
-        2.5,
-        "base64",
-        lead=len("'_"),
-    ),
-    CredentialPattern(
-        "a password of a registry",
-        ("_auth",),
-        r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})",
-        3.0,
-        "base64",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a bearer token",
-        ("bearer",),
-        r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})",
-        3.0,
-        "name",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a password in an address",
-        ("://",),
-        r"://[^\s/:@]{0,200}:(?![$*{<%])(?P<value>[^\s/@\"'`<>]{3,200})@",
-        1.5,
-        "address",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a token in an address",
-        ("://",),
-        r"://(?P<value>(?=[\w~-]{0,200}\d)(?=[\w~-]{0,200}[A-Za-z])[\w~-]{20,200})@[\w-]",
-        3.0,
-        "name",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a key of a service",
-        tuple(_SERVICES.split()),
-        (
-            r"(?i)(?=[\w.-]++[\"'`\]]{0,2}+\s{0,3}+[:=])"
-            rf"(?:{_SERVICES.replace(' ', '|')})[\w.-]{{0,30}}[\"'`\]]{{0,2}}\s{{0,3}}(?:=>|:=|[:=])\s{{0,3}}[\"'`]?"
-            r"(?=[\w=+/-]{0,100}\d)(?=[\w=+/-]{0,100}[a-z])(?P<value>(?!https?\b)[A-Za-z0-9_=+/-]{16,150})(?![\w./-])"
-        ),
-        3.0,
-        "service",
-        lead=0,
-    ),
-    CredentialPattern(
-        "a password or key",
-        ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
-        # In JSON inside of JSON, backslashes are in front of quotes, and behind a value.
-        (
-            rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]\\]{{0,16}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]\\]{{0,16}}\s{{0,9}}"
-            r"(?:=>|:=|[:=](?![:=]))\s{0,9}[rbuf]?\\{0,15}[\"'`]?(?P<value>[^\s\"'`,;|\\]{8,250})"
-        ),
-        2.5,
-        "name",
-        lead=0,
-    ),
-    CredentialPattern(
-        "an access token",
-        ("token",),
-        r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])",
-        3.0,
-    ),
-    CredentialPattern("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said", lead=len("mot de ")),
-    CredentialPattern(
-        "a password",
-        ("password", "passwort"),
-        rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}",
-        2.0,
-        "said",
-        lead=0,
-    ),
-    CredentialPattern("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said", lead=0),
-    CredentialPattern("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said", lead=0),
-    CredentialPattern(
-        "a passcode",
-        ("pin", "passcode", "暗証番号"),
-        rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}",
-        lead=len("code "),
-    ),
-    CredentialPattern(
-        "a token",
-        _TOKEN_WORDS,
-        (
-            rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)"
-            rf"(?P<value>{_MARKED}(?![A-Za-z0-9_./(-])|(?:{_MIXED})[A-Za-z0-9_+=-]{{10,200}}(?![A-Za-z0-9_./(]))"
-        ),
-        2.5,
-        "said",
-        lead=len("clave de "),
-    ),
+    _rule("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
+    _rule("a webhook address", _WEBHOOK_WORDS, _WEBHOOKS, 2.0, "token", lead=40),
+    _rule("a password of a request", (" -u", "--user", " -a", "--auth"), _LOGIN_OPTION, 1.5, "address"),
+    _rule("a password of a command", _COMMAND_WORDS, _LOGIN_COMMAND, 2.0, "name"),
+    _rule("a password of a request", ("authorization",), _BASIC_HEADER, 2.5, "base64", lead=0),
+    _rule("a token of a request", _HEADER_WORDS, _KEY_HEADER, 3.0, "name"),
+    _rule("a password of a registry", ("auth",), _DOCKER_AUTH, 2.5, "base64", lead=len("'_")),
+    _rule("a password of a registry", ("_auth",), _NPM_AUTH, 3.0, "base64", lead=0),
+    _rule("a bearer token", ("bearer",), _BEARER, 3.0, "name", lead=0),
+    _rule("a password in an address", ("://",), _ADDRESS_WITH_LOGIN, 1.5, "address", lead=0),
+    _rule("a token in an address", ("://",), _ADDRESS_WITH_KEY, 3.0, "name", lead=0),
+    _rule("a key of a service", tuple(_SERVICES.split()), _KEY_OF_SERVICE, 3.0, "service", lead=0),
+    _rule("a password or key", _NAME_WORDS, _ASSIGNED, 2.5, "name", lead=0),
+    _rule("an access token", ("token",), _OLD_VAULT, 3.0),
+    _rule("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said", lead=len("mot de ")),
+    _rule("a password", ("password", "passwort"), _PASSWORD_AND_VALUE, 2.0, "said", lead=0),
+    _rule("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said", lead=0),
+    _rule("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said", lead=0),
+    _rule("a passcode", ("pin", "passcode", "暗証番号"), _PASSCODE, lead=len("code ")),
+    _rule("a token", _TOKEN_WORDS, _TOKEN_AND_VALUE, 2.5, "said", lead=len("clave de ")),
 )
 
 #: What is written in place of a value.
-PLACEHOLDER = (
+PLACEHOLDER = lazy_regex(
     r"(?i)(?:example|your|my[_-]?(?:\w+[_-])?(?:token|key|secret|pass)|changeme|change[_-]me|placeholder|redacted|dummy|sample|replace|insert|fake|mock|todo|hidden"
     r"|masked|foobar|testtest|(?<![a-z])(?:some|enter)[_-]|12345678|abcdefgh(?!ijklmnop)|deadbeef|lorem|\.\.\.|…|[x*]{4,}|0{8,}|(.)\1{9,}"
     r"|p[a@]ss?w[o0]rd|s[e3]cr[e3]t|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)"
 )
 #: What documentation gives as the password of an address.
-COMMON = (
+COMMON = lazy_regex(
     r"(?i)(?:(?:my|the|some|db|super|strong)[_-]?)*(?:p[a@]ss(?:w(?:or)?d|phrase|wort)?|pw|pwd|secret|token|key|user(?:name)?|admin|root|test|demo|guest|changeme"
     r"|postgres(?:ql)?|mysql|mariadb|mongo|redis|rabbit(?:mq)?|minio|foo|bar|baz|hello|abc|xyz|port|host|repo|org|\d+)[_-]?\d{0,4}"
 )
 #: What code writes where a value would be.
-CODE = (
+CODE = lazy_regex(
     r"[(){}\[\]<>$\\|]|^[~&@#%*!?/.]|->|::|://|^(?:0x|\$|%)|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^[A-Z][A-Za-z]+[a-z]\d?$|^_*[a-z]+(?:_[a-z0-9]+)+$|^[A-Z]\w*(?:Key|Token|Secret|Password|Type)s?$|^[A-Z]+(?:_[A-Z0-9]+)+$"
     r"|^[a-z]+[a-z.-]*[._-]v?\d{1,3}$|^[\d.,:%+-]+[a-z]{0,3}$|^\d{4}-\d\d-\d\d|^(?:sha\d|md5|arn:|ssh-|projects/|utf|v\d)|\.(?:json|ya?ml|pem|txt|key|crt|go|py|md|js|ts|html|com|org|net|io)\b"
 )

@@ -5,7 +5,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, CredentialPattern
@@ -16,8 +16,8 @@ from memory_kb.private_text import cut_private
 _LEAST_WORD = 12
 #: What chance leaves out of no token: a digit, or capitals in a row.
 _RANDOM_PART = lazy_regex(r"[0-9]|[A-Z]{8}")
-#: The beginning of a placeholder for a credential.
-_MARK = "[redacted: "
+#: The beginning of what is in a text for a credential that was taken out.
+REDACTED = "[redacted: "
 #: What nobody sees, and a key may be broken by.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 #: A line end inside a run of characters that a token is made of.
@@ -62,24 +62,17 @@ class Redacted(NamedTuple):
 
 
 @functools.cache
-def _group_keywords(judged: str = "") -> dict[str, list[str]]:
-    """Return the keywords of the rules that are judged alike, grouped by a shorter keyword that each of a group contains.
+def _group_keywords(judged: str) -> dict[str, list[str]]:
+    """Return the keywords of the rules for a `token`, a `service`, or with "" all others.
 
-    A text without the shorter one contains none of its group. Without an argument, of all rules but those for tokens
-    and services.
+    They are grouped by a shorter keyword: a text without that contains none of its group.
     """
-    chosen = [rule for rule in RULES if rule.judged == judged or not (judged or rule.judged in ("token", "service"))]
+    chosen = (rule for rule in RULES if judged == (rule.judged if rule.judged in ("token", "service") else ""))
     groups: dict[str, list[str]] = {}
     for word in sorted({word for rule in chosen for word in rule.keywords}, key=len):
         head = next((one for one in groups if len(one) > 1 and one in word), word)
         groups.setdefault(head, []).append(word)
     return groups
-
-
-@functools.cache
-def _rules_of(word: str) -> list[int]:
-    """Return the places in `RULES` of those that have a keyword."""
-    return [place for place, rule in enumerate(RULES) if word in rule.keywords]
 
 
 class _View(NamedTuple):
@@ -107,18 +100,13 @@ def find_secret(text: str) -> str | None:
     return next((rule.what for rule, _ in _search(text)), None)
 
 
-def locate_secret(text: str) -> FoundCredential | None:
-    """Return the first credential the text seems to hold; of the value itself only a few characters are shown.
+def locate_secrets(text: str) -> Iterator[FoundCredential]:
+    """Yield every credential that the text seems to hold, each once; of the value itself only a few characters are shown.
 
     Example:
-        >>> locate_secret("Go online.\\nThe wifi password is hunter2!").described
+        >>> next(locate_secrets("Go online.\\nThe wifi password is hunter2!")).described
         'a password (line 2: The wifi password is hu…)'
     """
-    return next(locate_secrets(text), None)
-
-
-def locate_secrets(text: str) -> Iterator[FoundCredential]:
-    """Yield every credential that the text seems to hold, each once."""
     return (_describe(text, what, start, end) for start, end, what in _spans(text))
 
 
@@ -129,11 +117,6 @@ def _spans(text: str) -> Iterator[tuple[int, int, str]]:
         if all(end <= first or start >= last for first, last in taken):
             taken.append((start, end))
             yield start, end, rule.what
-
-
-def locate_in(texts: Iterable[str]) -> FoundCredential | None:
-    """Return the first credential of several texts."""
-    return next(filter(None, map(locate_secret, texts)), None)
 
 
 def texts_of(value: object) -> Iterator[str]:
@@ -170,28 +153,18 @@ def redact(text: str) -> Redacted:
     spans = list(_spans(text))
     found = tuple(dict.fromkeys(what for _, _, what in spans))
     for start, end, what in sorted(spans, reverse=True):
-        text = f"{text[:start]}{_MARK}{what}]{text[end:]}"
+        text = f"{text[:start]}{REDACTED}{what}]{text[end:]}"
     return Redacted(text, found)
-
-
-def is_redacted(text: str) -> bool:
-    """Return whether a credential was taken out of a text.
-
-    Example:
-        >>> is_redacted(redact("export DB_PASSWORD=hunter2hunter; make").text), is_redacted("[redacted]")
-        (True, False)
-    """
-    return _MARK in text
 
 
 def _search(text: str) -> Iterator[tuple[CredentialPattern, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
     views = [plain, *_join_lines(plain)]
-    called = {place for view in views for word in view.keywords for place in _rules_of(word)}
-    for rule in map(RULES.__getitem__, sorted(called)):
+    called = {word for view in views for word in view.keywords}
+    for rule in [rule for rule in RULES if not called.isdisjoint(rule.keywords)]:
         for view in views if rule.judged == "token" else views[:1]:
-            keywords = view.keywords.intersection(rule.keywords)
+            keywords = rule.keywords & view.keywords
             for match in _matches(rule, view, keywords) if keywords else ():
                 first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
                 value = view.text[first:last]
@@ -201,17 +174,16 @@ def _search(text: str) -> Iterator[tuple[CredentialPattern, tuple[int, int]]]:
                     yield rule, view.span(first, first + len(cut))
 
 
-def _matches(rule: CredentialPattern, view: _View, keywords: set[str]) -> Iterator[re.Match[str]]:
+def _matches(rule: CredentialPattern, view: _View, keywords: frozenset[str]) -> Iterator[re.Match[str]]:
     """Yield the matches of a rule, which begin at one of its keywords or a little in front: elsewhere none is tried."""
-    pattern = _compile(rule.pattern)
     if rule.lead is None or len(view.folded) != len(view.text):
-        yield from pattern.finditer(view.text)
+        yield from rule.pattern.finditer(view.text)
         return
     done = 0
     for place in sorted({place for word in keywords for place in _places_of(word, view.folded)}):
         for start in range(max(done, place - rule.lead), place + 1):
             done = start + 1
-            if match := pattern.match(view.text, start):
+            if match := rule.pattern.match(view.text, start):
                 yield match
                 done = match.end()
                 break
@@ -238,13 +210,13 @@ def _trim(value: str) -> str:
 
 def _is_credential(rule: CredentialPattern, value: str) -> bool:
     """Return whether a value is a credential and no placeholder."""
-    judged, is_common = rule.judged, bool(_compile(COMMON).fullmatch(value))
-    if rule.least and (entropy(value) < rule.least or _MARK[1:-2] in value):
+    judged, is_common = rule.judged, COMMON.fullmatch(value) is not None
+    if rule.least and (entropy(value) < rule.least or REDACTED[1:-2] in value):
         return False
     if judged == "token":
         return not re.search(r"(?i)example(?:key)?$|your|[x*]{5,}|\.\.\.|0{10,}|placeholder|redacted", value)
     if judged == "base64":
-        return not _is_placeholder(value) and bool(re.search(r"[a-z]", value) and re.search(r"[A-Z0-9]", value))
+        return bool(re.search("[a-z]", value) and re.search("[A-Z0-9]", value)) and not PLACEHOLDER.search(value)
     if judged == "address":
         return not re.search(r"(?i)example|your|[x*]{3,}|\.\.\.|[{}<>$()\[\]]", value) and not is_common
     if judged == "said":
@@ -259,11 +231,7 @@ def _is_credential(rule: CredentialPattern, value: str) -> bool:
     is_mixed = re.search(r"\d", value) or len(re.findall(r"[a-z][A-Z]", value)) > len(value) // 5
     if len(value) < 8 or not is_mixed or not re.search(r"[A-Za-z]", value):
         return False
-    return not (_is_placeholder(value) or _compile(CODE).search(value) or ("/" in value and value == value.lower()))
-
-
-def _is_placeholder(value: str) -> bool:
-    return bool(_compile(PLACEHOLDER).search(value))
+    return not (PLACEHOLDER.search(value) or CODE.search(value) or ("/" in value and value == value.lower()))
 
 
 def entropy(value: str) -> float:
@@ -279,18 +247,15 @@ def entropy(value: str) -> float:
 
 def _unhide(text: str) -> _View:
     """Return a text without the characters that nobody sees."""
-    if text.isascii() or not any(sign in text for sign in _INVISIBLE):
-        return _view(text, range(len(text)))
-    places = [place for place, sign in enumerate(text) if sign not in _INVISIBLE]
-    return _view("".join(text[place] for place in places), places)
-
-
-def _view(text: str, places: Sequence[int]) -> _View:
+    places: Sequence[int] = range(len(text))
+    if not text.isascii() and any(sign in text for sign in _INVISIBLE):
+        places = [place for place, sign in enumerate(text) if sign not in _INVISIBLE]
+        text = "".join(text[place] for place in places)
     folded, random = text.casefold(), _find_random_words(text)
-    keywords = _find_token_keywords(random) | _find_keywords(_group_keywords(), folded)
+    keywords = _find_keywords("token", " ".join(random).casefold()) | _find_keywords("", folded)
     if any(len(word) >= _LEAST_KEY for word in random):
         assigned = [text[max(0, one.start() - _NEAR) : one.end()] for one in _ASSIGNED.finditer(text)]
-        keywords |= _find_keywords(_group_keywords("service"), "\n".join(assigned).casefold())
+        keywords |= _find_keywords("service", "\n".join(assigned).casefold())
     return _View(text, folded, keywords, places)
 
 
@@ -299,11 +264,8 @@ def _find_random_words(text: str) -> list[str]:
     return [word for word in {word for word in text.split() if len(word) >= _LEAST_WORD} if _RANDOM_PART.search(word)]
 
 
-def _find_token_keywords(words: Sequence[str]) -> set[str]:
-    return _find_keywords(_group_keywords("token"), " ".join(words).casefold()) if words else set()
-
-
-def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]:
+def _find_keywords(judged: str, folded: str) -> set[str]:
+    groups = _group_keywords(judged) if folded else {}
     return {word for head, words in groups.items() if head in folded for word in words if word in folded}
 
 
@@ -323,7 +285,8 @@ def _join_lines(view: _View) -> Iterator[_View]:
         last = end
     joined = "".join(text[start:end] for start, end in spans)
     places = [place for start, end in spans for place in view.places[start:end]]
-    yield _View(joined, joined.casefold(), view.keywords | _find_token_keywords(_find_random_words(joined)), places)
+    keywords = view.keywords | _find_keywords("token", " ".join(_find_random_words(joined)).casefold())
+    yield _View(joined, joined.casefold(), keywords, places)
 
 
 def _find_breaks(text: str) -> Iterator[tuple[int, int]]:
@@ -353,8 +316,3 @@ def _describe(text: str, what: str, start: int, end: int) -> FoundCredential:
     length = 2 if len(value) < 12 else 4 if len(value) < 30 else 8
     head = value.split("\n")[0] if value.startswith("-----") else f"{value[:length]}…"
     return FoundCredential(what, start, end, text.count("\n", 0, start) + 1, f"{before}{head}")
-
-
-@functools.cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.credentials import find_secret, locate_secret, redact
+from memory_kb.credentials import find_secret, locate_secrets, redact
 
 # Put together here, so that no file holds anything that looks real.
 A1 = "aB3dE6gH9j"
@@ -231,7 +231,7 @@ def test_a_key_broken_by_what_nobody_sees_is_found(gap: str) -> None:
 
 
 def test_a_finding_says_what_and_where_without_the_value() -> None:
-    found = locate_secret("Go online first.\nThe wifi password is " + "hunter2!")
+    (found,) = locate_secrets("Go online first.\nThe wifi password is " + "hunter2!")
     assert found
     assert (found.what, found.line, found.shown) == ("a password", 2, "The wifi password is hu…")
     assert "hunter2" not in found.described

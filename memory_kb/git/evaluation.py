@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memory_kb.credentials import describe_secret, locate_secret
+from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import ChangedLines, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
@@ -250,7 +250,7 @@ class Evaluation:
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
         """Yield secrets outside of the index, and unresolved conflicts."""
         for file in self._files(index):
-            found = locate_secret(file.text)
+            found = next(locate_secrets(file.text), None)
             if found:
                 yield Problem(file.path, found.line, describe_secret(found).replace("the text", "the file", 1))
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret, is_redacted
+from memory_kb.credentials import REDACTED, find_secret
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.terms import has_cjk
@@ -195,7 +195,7 @@ def find_credential(message: str | None) -> str:
     """Return why nothing of a message is read, if it holds a credential or held one; else an empty text."""
     if secret := find_secret(message or ""):
         return f"it holds what looks like {secret}"
-    return "a credential was taken out of it" if is_redacted(message or "") else ""
+    return "a credential was taken out of it" if REDACTED in (message or "") else ""
 
 
 def asks_to_revert(message: str) -> str:

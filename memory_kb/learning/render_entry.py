@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.credentials import locate_in
+from memory_kb.credentials import locate_secrets
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.text_comparison import fingerprint
@@ -105,8 +105,7 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
 
 def refuse_secrets(*texts: str, allow: bool) -> None:
     """Refuse texts to store that look like a credential, unless a person allows it."""
-    found = None if allow else locate_in(texts)
-    if found:
+    for found in (found for text in texts if not allow for found in locate_secrets(text)):
         raise SecretRefused(found.described)
 
 
