@@ -194,16 +194,13 @@ def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str])
     Raises:
         InvalidSettings: a file is not YAML, or a value is not of the kind its key takes.
     """
-    settings, warnings = Settings(), []
-    for file, is_trusted in ((home_file, True), (vault_file, False)):
-        values = _read_file(file)
-        settings, unknown = merge_settings(settings, values, str(file), is_trusted=is_trusted)
-        warnings += unknown
+    settings, warnings = merge_settings(Settings(), _read_file(home_file), str(home_file), is_trusted=True)
+    settings, more = merge_settings(settings, _read_file(vault_file), str(vault_file), is_trusted=False)
     values = _from_environ(environ)
-    settings, unknown = merge_settings(settings, values, "the environment", is_trusted=True)
+    settings, last = merge_settings(settings, values, "the environment", is_trusted=True)
     if settings.llm.command and settings.llm.provider == "none" and "provider" not in values.get("llm", {}):
         settings = settings._replace(llm=settings.llm._replace(provider="command"))
-    return LoadedSettings(settings, tuple(warnings + unknown))
+    return LoadedSettings(settings, (*warnings, *more, *last))
 
 
 def _read_file(file: Path) -> dict[str, Any]:
@@ -241,34 +238,28 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def merge_settings(
-    settings: Settings, values: Mapping[str, Any], origin: str, *, is_trusted: bool
-) -> tuple[Settings, list[str]]:
-    """Lay a mapping of values over settings; unknown keys come back as warnings.
+    settings: Any, values: Mapping[str, Any], origin: str, *, is_trusted: bool, prefix: str = ""
+) -> tuple[Any, list[str]]:
+    """Lay a mapping of values over a group of settings; unknown keys come back as warnings.
 
     Example:
         >>> merge_settings(Settings(), {"ranking": {"half_life_days": 30}, "colour": 1}, "config.yaml", is_trusted=False)[1]
         ['config.yaml: unknown setting colour']
     """
-    warnings: list[str] = []
-    return _merge_group(settings, values, "", origin, warnings, is_trusted=is_trusted), warnings
-
-
-def _merge_group(
-    target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool
-) -> Any:
-    fields = {name.rstrip("_"): name for name in target._fields}
-    changes: dict[str, Any] = {}
+    fields = {name.rstrip("_"): name for name in settings._fields}
+    changes, warnings = dict[str, Any](), list[str]()
     for key, value in values.items():
         name = f"{prefix}{key}"
         if key not in fields:
             warnings.append(f"{origin}: unknown setting {name}")
             continue
-        old = getattr(target, fields[key])
+        old = getattr(settings, fields[key])
         if not is_trusted and _reaches_outside(name, value, old):
             why = "is ignored here; a vault may not say where files are written or sent, your own configuration may"
             warnings.append(f"{origin}: {name} {why}")
         elif isinstance(value, Mapping) and hasattr(old, "_fields"):
-            changes[fields[key]] = _merge_group(old, value, f"{name}.", origin, warnings, is_trusted=is_trusted)
+            changes[fields[key]], inner = merge_settings(old, value, origin, is_trusted=is_trusted, prefix=f"{name}.")
+            warnings += inner
         elif hasattr(old, "_fields") and value is not None:
             raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}", _FIX)
         elif value is not None:
@@ -279,7 +270,7 @@ def _merge_group(
                 warnings.append(f"{origin}: {name} is {most:,} here; {why}")
                 new = type(old)(most)
             changes[fields[key]] = new
-    return target._replace(**changes)
+    return settings._replace(**changes), warnings
 
 
 def _reaches_outside(name: str, value: Any, old: Any) -> bool:
