@@ -153,4 +153,4 @@ class KnowledgeBase(Services):
     follow = made(lambda self: self.web_queries.follow)
     past_of = made(lambda self: self.web_queries.past_of)
     upkeep = made(lambda self: self.web_queries.upkeep)
-    today = made(lambda self: self.web_queries.today)
+    today = made(lambda self: self.vault.today)

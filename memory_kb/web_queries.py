@@ -6,7 +6,7 @@ import heapq
 import posixpath
 from collections import Counter
 from contextlib import closing, suppress
-from datetime import UTC, date, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -22,6 +22,7 @@ from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
 from memory_kb.store.logs import MaintenanceLog
+from memory_kb.store.session_events import normal_time
 from memory_kb.store.undo import Undo, undone_by
 
 if TYPE_CHECKING:
@@ -122,14 +123,6 @@ class PastStep(NamedTuple):
     diff: str = ""
 
 
-def _moment(time: str) -> float:
-    try:
-        found = datetime.fromisoformat(time)
-    except ValueError:
-        return 0.0
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
 def _steps_of(versions: Sequence[Version]) -> Iterator[PastStep]:
     older = [*(version.text or "" for version in versions[1:]), ""]
     for version, before in zip(versions, older, strict=False):
@@ -170,15 +163,7 @@ class WebQueries:
     """What the web page asks of a vault."""
 
     def __init__(self, vault: Vault, index: VaultIndex, git: Git, listing: Listing, undo: Undo) -> None:
-        self._vault = vault
-        self._index = index
-        self._git = git
-        self._listing = listing
-        self._undo = undo
-
-    def today(self) -> date:
-        """Return the day by which ages are counted."""
-        return self._vault.clock().date()
+        self._vault, self._index, self._git, self._listing, self._undo = vault, index, git, listing, undo
 
     def browse(
         self,
@@ -194,8 +179,7 @@ class WebQueries:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ENTRY_ORDERS)}")
         chosen = self._index.filters(**filters)
         inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
-        entries = self._index.read(lambda index: list(index.entries(chosen)))
-        found = [entry for entry in entries if entry.path.startswith(inside)]
+        found = self._index.read(lambda index: [one for one in index.entries(chosen) if one.path.startswith(inside)])
         if order == "title":
             found.sort(key=lambda one: one.title.casefold())
         elif order == "oldest":
@@ -269,11 +253,9 @@ class WebQueries:
 
     def last_look(self, verb: str) -> LastLook:
         """Return what the last `lint` or `doctor` found."""
-
-        def read(index: SqliteIndex) -> LastLook:
-            return LastLook(read_last(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
-
-        return self._index.read(read)
+        return self._index.read(
+            lambda index: LastLook(read_last(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
+        )
 
     def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
         """Return the entries that links such as `notes/tea` in a file lead to; those that lead nowhere are left out."""
@@ -294,7 +276,7 @@ class WebQueries:
         ]
         with suppress(NoRepository, GitFailed):
             steps += _steps_of(self._git.history(wanted, most=_MOST_COMMITS))
-        return tuple(sorted(steps, key=lambda one: _moment(one.time), reverse=True))
+        return tuple(sorted(steps, key=lambda one: normal_time(one.time), reverse=True))
 
     def upkeep(self) -> Upkeep:
         """Return what was spent today on language models, and when each step of the maintenance was last done."""
