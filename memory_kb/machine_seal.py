@@ -29,53 +29,38 @@ _SECRET, _SIZE = "secret", 32
 _HEAD = "memory-kb 1"
 
 
-class Seal:
-    """The key of one machine folder; what it signs was written on this machine for this folder."""
-
-    def __init__(self, key: bytes) -> None:
-        self.key = key
-
-    def sign(self, data: bytes) -> str:
-        """Return the signature of some bytes."""
-        return _sign(self.key, data)
-
-
-#: Signs nothing that anybody trusts.
-NO_SEAL = Seal(b"")
-
-
 class SealKey:
     """The secret of this user on this machine, and the folder that it is kept in; None where it cannot be kept."""
 
     def __init__(self, key: bytes, folder: Path | None) -> None:
         self.key, self.folder = key, folder
 
-    def verify(self, machine: Path) -> tuple[Seal | None, bool]:
+    def verify(self, machine: Path) -> tuple[bytes | None, bool]:
         """Return the seal of a machine folder, None if it was not made here, and whether path and inode both match."""
         state, lines = os.lstat(machine), _read_signature(machine / SIGNATURE)
         if not stat.S_ISDIR(state.st_mode) or len(lines) != 4 or lines[0] != _HEAD:
             return None, False
         matches = [
-            lines[number] == _sign(self.key, text) for number, text in enumerate(_texts(machine, state, lines[1]), 2)
+            lines[number] == sign(self.key, text) for number, text in enumerate(_texts(machine, state, lines[1]), 2)
         ]
         return (self.seal(lines[1]), all(matches)) if any(matches) else (None, False)
 
-    def seal(self, nonce: str) -> Seal:
-        """Return the seal of the machine folder that has a nonce."""
-        return Seal(bytes.fromhex(_sign(self.key, f"seal {nonce}".encode())))
+    def seal(self, nonce: str) -> bytes:
+        """Return the key of the machine folder that has a nonce; what it signs was written here for that folder."""
+        return bytes.fromhex(sign(self.key, f"seal {nonce}".encode()))
 
     def nonce_of(self, machine: Path) -> str | None:
         """Return the nonce of a machine folder that was made here, or None."""
         return _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
 
-    def mark(self, machine: Path, nonce: str | None = None) -> Seal:
+    def mark(self, machine: Path, nonce: str | None = None) -> bytes:
         """Sign a machine folder and return its seal; a nonce of ours is kept.
 
         With the nonce of another folder the index of that folder is trusted here too.
         """
         state = os.lstat(machine)
         nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
-        signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))
+        signatures = (sign(self.key, text) for text in _texts(machine, state, nonce))
         replace_file(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
         return self.seal(nonce)
 
@@ -85,7 +70,8 @@ def _texts(machine: Path, state: os.stat_result, nonce: str) -> tuple[bytes, byt
     return b"path " + nonce.encode() + b" " + path, f"inode {nonce} {state.st_dev}:{state.st_ino}".encode()
 
 
-def _sign(key: bytes, data: bytes) -> str:
+def sign(key: bytes, data: bytes) -> str:
+    """Return the signature of some bytes."""
     return blake2b(data, key=key, digest_size=32).hexdigest()
 
 
@@ -117,8 +103,7 @@ def load_seal_key(environ: Mapping[str, str], outside: Sequence[Path]) -> SealKe
 
 def _secret_of(folder: Path) -> bytes:
     file = folder / _SECRET
-    key = _read_secret(file)
-    if key:
+    if key := _read_secret(file):
         return key
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (folder / ".gitignore").exists():
@@ -135,10 +120,9 @@ def _secret_of(folder: Path) -> bytes:
         if not file.exists():  # a file system without links
             os.replace(part, file)
     part.unlink(missing_ok=True)
-    key = _read_secret(file)
-    if not key:
-        raise OSError(f"{file} is no secret")
-    return key
+    if key := _read_secret(file):
+        return key
+    raise OSError(f"{file} is no secret")
 
 
 def _read_secret(file: Path) -> bytes | None:

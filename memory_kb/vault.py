@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.machine_seal import NO_SEAL, Seal
 from memory_kb.model import Location, make_place
 from memory_kb.regular_files import DATABASE, MACHINE, open_regular
 from memory_kb.settings import Settings
@@ -40,13 +40,6 @@ class Root(NamedTuple):
     top_notes: tuple[Path, ...] = ()
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-_NO_ENVIRON: Mapping[str, str] = {}
-
-
 class Vault(NamedTuple):
     """A project's vault and the global home that is searched with it, its settings and its clock.
 
@@ -56,7 +49,7 @@ class Vault(NamedTuple):
         home: the global home, which need not exist.
         machine: the folder of what belongs to this machine alone.
         home_note: `~/MEMORY.md`, where the home is the default one.
-        seal: marks the runs and the index that this machine made.
+        seal: the key that signs the runs and the index that this machine made.
         cited: the folder of the files that notes cite; None for `folder`.
         named: the folder and the home as the caller named them, to open the vault again.
         allows_secrets: whether a person wants what looks like a credential to be stored.
@@ -68,11 +61,11 @@ class Vault(NamedTuple):
     home: Path
     machine: Path
     home_note: Path | None = None
-    seal: Seal = NO_SEAL
+    seal: bytes = b""
     settings: Settings = Settings()
     warnings: tuple[str, ...] = ()
-    environ: Mapping[str, str] = _NO_ENVIRON
-    clock: Callable[[], datetime] = _utc_now
+    environ: Mapping[str, str] = {}
+    clock: Callable[[], datetime] = partial(datetime.now, UTC)
     cited: Path | None = None
     named: tuple[str, str | None] = ("", None)
     allows_secrets: bool = False
@@ -151,11 +144,8 @@ class Vault(NamedTuple):
         if scope == "global":
             return self.home
         base = self.memory or self.folder
-        if job is not None:
-            base = base / "jobs" / job
-        if task is not None:
-            base = base / "tasks" / task
-        return base
+        base = base if job is None else base / "jobs" / job
+        return base if task is None else base / "tasks" / task
 
     def show(self, file: Path) -> str:
         """Return the path in output of a file of this vault."""

@@ -22,7 +22,7 @@ from memory_kb.index.database import (
 )
 from memory_kb.index.event_search import EventFinder
 from memory_kb.injected_text import remove_injected
-from memory_kb.machine_seal import Seal
+from memory_kb.machine_seal import sign
 from memory_kb.model import to_int64
 from memory_kb.regular_files import SESSIONS_DATABASE, open_for_reading
 from memory_kb.reports import SessionHit
@@ -154,9 +154,9 @@ Row = tuple[object, ...]
 class SessionIndex:
     """The index of a vault's sessions; it is opened when it is first used."""
 
-    def __init__(self, machine: Path, seal: Seal) -> None:
+    def __init__(self, machine: Path, seal: bytes) -> None:
         self.path = machine / SESSIONS_DATABASE
-        self._mark = seal.sign(b"sessions") if seal.key else None
+        self._mark = sign(seal, b"sessions") if seal else None
         self.notices: list[str] = []
         self._files = SessionFiles(machine)
         self._opened: sqlite3.Connection | None = None

@@ -21,6 +21,7 @@ from memory_kb.index.database import (
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, has_changed_files
+from memory_kb.machine_seal import sign
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, make_filters
 from memory_kb.regular_files import DATABASE
 from memory_kb.store.walk import UNLISTED
@@ -86,7 +87,7 @@ class VaultIndex:
         self._choose = choose
         self._file = vault.machine / DATABASE
         self._lock = vault.machine / LOCK
-        self._mark = vault.seal.sign(b"index") if vault.seal.key else None
+        self._mark = sign(vault.seal, b"index") if vault.seal else None
         self._opened: SqliteIndex | None = None
         self._opened_as: tuple[int, int] | None = None
         self._notices: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ from memory_kb.learning.playbook import (
     was_reviewed,
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
-from memory_kb.machine_seal import Seal
+from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import FilterWords
@@ -216,12 +216,12 @@ class AllowedChecks:
 
     def __init__(self, vault: Vault) -> None:
         self._file = vault.machine / "checks.json"
-        self._seal: Seal = vault.seal
+        self._seal = vault.seal
         self._named = vault.settings.checks
 
     def allows(self, command: str) -> bool:
         """Return whether a command may be run."""
-        return command in self._named or (bool(self._seal.key) and self._read().get(command) == self._sign(command))
+        return command in self._named or (bool(self._seal) and self._read().get(command) == self._sign(command))
 
     def allow(self, command: str) -> None:
         """Let a command be run from now on."""
@@ -230,7 +230,7 @@ class AllowedChecks:
         replace_file(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
 
     def _sign(self, command: str) -> str:
-        return self._seal.sign(b"check\n" + command.encode("utf-8", "surrogatepass"))
+        return sign(self._seal, b"check\n" + command.encode("utf-8", "surrogatepass"))
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput
-from memory_kb.machine_seal import Seal
+from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Splice
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
 from memory_kb.store.file_edits import PLAIN_MODE, FileEdit, apply
@@ -89,7 +89,7 @@ class Run(NamedTuple):
 class Journal:
     """The record of all runs of one vault; the vault's lock must be held to write to it."""
 
-    def __init__(self, folder: Path, seal: Seal) -> None:
+    def __init__(self, folder: Path, seal: bytes) -> None:
         self._folder, self._seal = folder, seal
         self.file = folder / _NAME
 
@@ -131,7 +131,7 @@ class Journal:
     def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
         """Return the signature of a run, which distinguishes one of this machine from one that came with a clone."""
         first = dump_line({name: value for name, value in head.items() if name != "seal"})
-        return self._seal.sign(b"run\n" + first + b"".join(changes))
+        return sign(self._seal, b"run\n" + first + b"".join(changes))
 
     def end(self, run: str, left: Sequence[str] = (), how: str = "done") -> None:
         """Record that a run has ended, how, and which files it left as they were.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.machine_seal import Seal, SealKey, load_seal_key
+from memory_kb.machine_seal import SealKey, load_seal_key
 from memory_kb.regular_files import DATABASE, MACHINE, SIDE_FILES, make_folder, open_for_reading, replace_file
 from memory_kb.text import pluralize
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
@@ -29,7 +29,7 @@ class MachineFolder(NamedTuple):
     """A machine folder that may be used, its seal, and sentences about one that was not made here."""
 
     folder: Path
-    seal: Seal
+    seal: bytes
     notices: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ def prepare_machine(folder: Path, key: SealKey, *, is_shipped: bool = True) -> M
     return MachineFolder(folder, seal, notices)
 
 
-def _sign(folder: Path, key: SealKey, *, is_shipped: bool) -> tuple[Seal, tuple[str, ...]]:
+def _sign(folder: Path, key: SealKey, *, is_shipped: bool) -> tuple[bytes, tuple[str, ...]]:
     """Sign a folder without our signature; what came with a clone, an archive or a copy is set aside first."""
     with contextlib.ExitStack() as stack:
         if key.folder:
