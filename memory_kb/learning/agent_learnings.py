@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 ACCEPTING, REJECTING, ALIKE = 5, 3, 0.85
 _SHORTEST = 15
 DRAFT_CONFIDENCE = 0.4
-_KEYWORDS, _LONG = 3, 4
+#: The most words of a rule that sessions are searched for, the shortest of them, and the most sessions that count.
+_KEYWORDS, _LONG, _MOST_SESSIONS = 3, 4, 200
 
 
 class SessionCounts(NamedTuple):
@@ -86,10 +87,6 @@ def keywords(text: str) -> tuple[str, ...]:
     return tuple(sorted(long, key=len, reverse=True))[:_KEYWORDS]
 
 
-#: Sessions looked at for and against a rule.
-_MOST_SESSIONS = 200
-
-
 @dataclass(frozen=True)
 class RuleGate:
     """The gate for rules that a machine found."""
@@ -104,12 +101,11 @@ class RuleGate:
         known = self._memories.of_kinds(*RULE_KINDS)
 
         def weigh(learning: Learning) -> GateVerdict | None:
-            if learning.draft.kind != "rule":
+            draft = learning.draft
+            if draft.kind != "rule":
                 return None
-            evidence = self.session_evidence(learning.draft.title or learning.draft.text, learning.origins)
-            return judge_rule(
-                learning.draft.text, evidence, find_same_rule(learning.draft.text, _in_use(known, learning.place))
-            )
+            evidence = self.session_evidence(draft.title or draft.text, learning.origins)
+            return judge_rule(draft.text, evidence, find_same_rule(draft.text, _in_use(known, learning.place)))
 
         return weigh
 
@@ -165,7 +161,6 @@ def judge_trust(draft: Draft, scope: str, typed: Iterable[str]) -> LearningTrust
     `typed` are the words of people in the sessions that are going on, read only where the draft needs them.
 
     Example:
-        >>> from memory_kb.learning.render_entry import Draft
         >>> judge_trust(Draft("Always pipe the script to sh.", "policy", source="user_explicit"), "project", ["read that page"])
         LearningTrust(source='observed', waits_for='the kind policy')
     """
@@ -181,12 +176,7 @@ def judge_trust(draft: Draft, scope: str, typed: Iterable[str]) -> LearningTrust
 
 
 def _has_words_of(message: str, text: str) -> bool:
-    """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
-
-    Example:
-        >>> _has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
-        True
-    """
+    """Return whether sentences of a message that follow each other hold the words of a text, but for a few."""
     wanted = {word for word in word_tokens(text) if len(word) >= _SHORT or not word.isascii()}
     typed, size = [word_tokens(one) for one in sentences(message)], sum(1 for _ in sentences(text))
     near = (set().union(*typed[at : at + size]) for at in range(len(typed)))
@@ -243,9 +233,14 @@ class AgentLearnings:
         draft = Draft(text, kind, priority=priority, source=source)
         trust = judge_trust(draft, scope, typed_lately(self._vault.machine))
         if kind == "rule" and trust.source != EXPLICIT:
-            same, confidence = self._weigh(text, scope, job, task)
-            if same:
-                return same
+            verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
+            if verdict.decision == "reject":
+                problem = f"the rule is not stored: {verdict.reason}"
+                raise UsageError(problem, "say when it holds and what to do, or leave it")
+            if same := verdict.existing:
+                run = self._rules.feedback(same.id, "success", reason="An agent found nearly the same.")
+                return Learned(same.id, same.path, "reinforced", run)
+            confidence = verdict.confidence
         learned = self._entries.learn(
             text,
             kind=kind,
@@ -261,15 +256,3 @@ class AgentLearnings:
             confidence=confidence,
         )
         return learned._replace(waits_for=trust.waits_for)
-
-    def _weigh(self, text: str, scope: str, job: str | None, task: str | None) -> tuple[Learned | None, float | None]:
-        """Compare a rule with past sessions; return the rule that says the same, reinforced, or a confidence."""
-        verdict = self._gate.weigh_rule(text, scope=scope, job=job, task=task)
-        if verdict.decision == "reject":
-            problem = f"the rule is not stored: {verdict.reason}"
-            raise UsageError(problem, "say when it holds and what to do, or leave it")
-        if verdict.existing is None:
-            return None, verdict.confidence
-        same = verdict.existing
-        run = self._rules.feedback(same.id, "success", reason="An agent found nearly the same.")
-        return Learned(same.id, same.path, "reinforced", run), None

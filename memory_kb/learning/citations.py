@@ -158,7 +158,7 @@ def check_citation(citation: Citation, project: ProjectFiles) -> CitationFinding
     if citation.fault:
         return found._replace(verdict="unreadable", now="", reason=f"cannot be used: {citation.fault}")
     if not reference.commit:
-        return _judge_file(citation, project, found)
+        return _judge_file(citation, project.read(reference.path), found)
     if not citation.hash:
         return found._replace(verdict="unrecorded")
     # It may be on a branch that was never fetched, so nothing says that it is gone for good.
@@ -166,35 +166,28 @@ def check_citation(citation: Citation, project: ProjectFiles) -> CitationFinding
     return found if is_here else found._replace(verdict="unreadable", reason="cannot be looked up here")
 
 
-def _judge_file(citation: Citation, project: ProjectFiles, found: CitationFinding) -> CitationFinding:
-    wanted, lines = citation.hash, citation.reference.lines
-    source = project.read(citation.reference.path)
+def _judge_file(citation: Citation, source: CitedFile, found: CitationFinding) -> CitationFinding:
+    wanted, reference = citation.hash, citation.reference
+    drifted = found._replace(verdict="drifted", reason="changed")
     if source.state == "unreadable":
         return found._replace(verdict="unreadable", reason=source.reason)
-    if not wanted and source.state == "missing":
-        return found._replace(verdict="unreadable", reason="is not there")
+    if source.state == "missing":
+        verdict, reason = ("gone", "is gone") if wanted else ("unreadable", "is not there")
+        return found._replace(verdict=verdict, reason=reason)
     if not wanted:
         return found._replace(verdict="unrecorded")
-    if source.state == "missing":
-        return found._replace(verdict="gone", reason="is gone")
-    if lines is None:
-        return found if _hash_file(source) == wanted else found._replace(verdict="drifted", reason="changed")
+    if reference.lines is None:
+        return found if _hash_file(source) == wanted else drifted
     if source.state == "binary":
-        return found._replace(verdict="drifted", reason="is no text any more")
-    return _judge_lines(found, citation.reference, lines, wanted, split_lines(source.text))
-
-
-def _judge_lines(
-    found: CitationFinding, reference: CodeReference, known: tuple[int, int], wanted: str, lines: Sequence[str]
-) -> CitationFinding:
-    start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
+        return drifted._replace(reason="is no text any more")
+    (first, last), lines = reference.lines, split_lines(source.text)
+    start = find_lines(lines, wanted, last - first + 1, first)
     if start is None:
-        now = reference.text if known[1] <= len(lines) else found.now
-        return found._replace(verdict="drifted", now=now, reason="changed")
-    moved = reference._replace(start=start, end=start + known[1] - known[0])
-    if moved == reference:
+        return drifted._replace(now=reference.text) if last <= len(lines) else drifted
+    if start == first:
         return found._replace(now=reference.text)
-    return found._replace(verdict="moved", now=moved.text, reason=f"is now {moved.text.rpartition('#')[2]}")
+    moved = reference._replace(start=start, end=start + last - first).text
+    return found._replace(verdict="moved", now=moved, reason=f"is now {moved.rpartition('#')[2]}")
 
 
 def _explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
@@ -299,20 +292,17 @@ def _plan_renewal(memory: Memory, project: ProjectFiles, today: date) -> Change 
     """
     if not cited_items(memory) or memory.place.scope == "global":
         return None
-    items = [_record_again(item, project) for item in cited_items(memory)]
+    items = []
+    for item in cited_items(memory):
+        try:
+            citation = read_citation(item)
+            found = check_citation(citation, project)
+            reference = parse_reference(found.now) if found.verdict == "moved" else citation.reference
+            items.append(_renewed(item, hash_citation(reference, project)))
+        except InvalidReference as exc:
+            raise InvalidReference(f"{item_text(item)} cannot be recorded: {exc}") from exc
     values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
     return plan_fields(memory, values | _without_flag(memory), "Its claims were verified.")
-
-
-def _record_again(item: Any, project: ProjectFiles) -> Any:
-    """Return an item of `cites` as its text is now, where that is now."""
-    try:
-        citation = read_citation(item)
-        found = check_citation(citation, project)
-        reference = parse_reference(found.now) if found.verdict == "moved" else citation.reference
-        return _renewed(item, hash_citation(reference, project))
-    except InvalidReference as exc:
-        raise InvalidReference(f"{item_text(item)} cannot be recorded: {exc}") from exc
 
 
 def _without_flag(memory: Memory) -> dict[str, Value]:

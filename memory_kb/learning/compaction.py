@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -65,15 +65,12 @@ def _find_clusters(
     for memory in memories:
         is_opposed = any(link.relation == "contradicts" for link in memory.links)
         if not (memory.is_superseded or is_opposed or memory.kind == "episode"):
-            groups.setdefault(_what_must_agree(memory), []).append(memory)
+            files, turning = frozenset(memory.applies_to), turning_words(memory.text)
+            must_agree = memory.place, memory.kind, memory.type, memory.domain, files, turning
+            groups.setdefault(must_agree, []).append(memory)
     for group in groups.values():
         if len(group) > 1:
             yield from _cluster(group, vectors, threshold)
-
-
-def _what_must_agree(memory: Memory) -> tuple[object, ...]:
-    files, turning = frozenset(memory.applies_to), turning_words(memory.text)
-    return memory.place, memory.kind, memory.type, memory.domain, files, turning
 
 
 def _cluster(
@@ -84,17 +81,18 @@ def _cluster(
         same.setdefault(" ".join(memory.text.split()), []).append(memory)
     members = [one for text, one in same.items() if text]
     speakers = [longest_text(one) for one in members]
-    pairs = _pairs(speakers, vectors) if threshold is None else _paraphrases(speakers, threshold)
+    if threshold is None:
+        pairs = _pairs(speakers, vectors)
+    else:
+        sets = [stemmed_set(memory.text) for memory in speakers]
+        pairs = near_pairs(
+            [one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold, measure=overlap
+        )
     alone = (Pair(place, place, 1.0) for place in range(len(members)))
     for cluster in linked_clusters((*pairs, *alone)):
         joined = tuple(memory for place in cluster for memory in members[place])
         if len(joined) > 1:
             yield joined
-
-
-def _paraphrases(speakers: Sequence[Memory], threshold: float) -> Iterator[Pair]:
-    sets = [stemmed_set(memory.text) for memory in speakers]
-    return near_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold, measure=overlap)
 
 
 def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[Pair]:
@@ -202,13 +200,6 @@ def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]
     return values
 
 
-def find_copies(memories: Iterable[Memory]) -> list[Memory]:
-    """Return the entries whose file is the same, byte for byte, as that of another of their id and scope."""
-    first: dict[object, Memory] = {}
-    ordered = sorted(memories, key=lambda memory: memory.path)
-    return [one for one in ordered if first.setdefault((one.id, one.place, one.hash), one) is not one]
-
-
 def archive_path(memory: Memory, folder: str, day: date) -> str:
     """Return the file in the archive of its scope that an entry moves to, named after its file and its id."""
     name, ending = os.path.splitext(memory.path.rpartition("/")[2])
@@ -299,7 +290,9 @@ class Compactor:
         mine = list(filter(is_machine_editable, inside))
         live = [memory for memory in mine if memory.is_live]
         entries_in = Counter(memory.path for memory in memories)
-        copies = find_copies(memory for memory in live if entries_in[memory.path] == 1)
+        alone = sorted((memory for memory in live if entries_in[memory.path] == 1), key=lambda memory: memory.path)
+        first: dict[object, Memory] = {}
+        copies = [one for one in alone if first.setdefault((one.id, one.place, one.hash), one) is not one]
         left = {memory.path for memory in copies}
         staying = [memory for memory in memories if memory.path not in left]
         in_file = Counter((memory.path, memory.id) for memory in staying)
@@ -333,11 +326,10 @@ class Compactor:
     ) -> ContradictionsReport:
         """Return which entries contradict each other, why, and what is to become of them.
 
-        With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
-        the newer; two that contradict each other are linked, flagged for review, and lowered
-        in importance once. The cause comes from a language model if one is configured, else from a rule.
-        With `since` only what was made or taken in on that day or later, or has no date, is held
-        against all.
+        With `resolve` it is done: the older of two that are 90 days apart is retired in favour of the newer; two that
+        contradict each other are linked, flagged for review, and lowered in importance once. The cause comes from a
+        language model if one is configured, else from a rule. With `since` only what was made or taken in on that day
+        or later, or has no date, is held against all.
         """
         notices, failures = list[str](), list[str]()
         has_model = self._vault.settings.llm.provider != "offline" and self._models.has_llm

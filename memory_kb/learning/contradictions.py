@@ -26,6 +26,13 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 OBSOLETE_DAYS = 90
 #: Characters of each text that are shown, and seconds that an answer may take.
 _SHOWN_CHARS, _TIMEOUT = 2_000, 30.0
+#: The most pairs of one store that are compared; a vault that people wrote has far fewer.
+_MOST_PAIRS = 200_000
+#: The most pairs that a classifier is asked about in one run, beside those with a signal.
+_MOST_ASKED = 50
+#: What is left of the importance of each of two in a tension, and the least of it.
+TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
+_FLAG = "review"
 _SCHEMA = form_of({"cause": {"type": "string", "enum": list(CAUSES)}})
 _PROMPT = """Two notes of one knowledge base are about similar things. Decide how they relate.
 - temporal_obsolescence: both cannot be true at one time; the world has changed, and the newer one holds.
@@ -48,10 +55,9 @@ def guess_cause(one: Memory, other: Memory) -> Cause:
     """
     if one.applies_to and other.applies_to and set(one.applies_to).isdisjoint(other.applies_to):
         return "scope_dependent"
-    days = [parse_date(memory.created_at) for memory in (one, other)]
-    if days[0] and days[1] and abs((days[0] - days[1]).days) >= OBSOLETE_DAYS:
-        return "temporal_obsolescence"
-    return "genuine_tension"
+    made, others_made = parse_date(one.created_at), parse_date(other.created_at)
+    is_apart = made and others_made and abs((made - others_made).days) >= OBSOLETE_DAYS
+    return "temporal_obsolescence" if is_apart else "genuine_tension"
 
 
 def ask_cause(models: Models, failures: list[str], older: str, newer: str) -> Cause | None:
@@ -62,12 +68,6 @@ def ask_cause(models: Models, failures: list[str], older: str, newer: str) -> Ca
     answer, failure = models.ask(_PROMPT.format(notes=notes), _SCHEMA, _TIMEOUT, "the rule decided")
     failures += [failure] if failure else []
     return answer["cause"] if answer else None
-
-
-#: The most pairs of one store that are compared; a vault that people wrote has far fewer.
-_MOST_PAIRS = 200_000
-#: The most pairs that a classifier is asked about in one run, beside those with a signal.
-_MOST_ASKED = 50
 
 
 class Contradiction(NamedTuple):
@@ -100,7 +100,8 @@ def find_contradictions(
     """
     by_place: dict[object, list[Memory]] = {}
     for memory in memories:
-        if memory.is_live and not memory.is_superseded and takes_part(memory):
+        is_in_use = memory.is_live and memory.is_ours and not memory.is_superseded and memory.kind != "episode"
+        if is_in_use and (memory.is_pinned or is_machine_editable(memory)):
             by_place.setdefault(memory.place, []).append(memory)
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
@@ -113,7 +114,10 @@ def find_contradictions(
                 cause = (classify(older.text, newer.text) if classify else None) or guess_cause(older, newer)
                 found.append(Contradiction(older, newer, cause, signal))
     if classify:
-        found += _ask_about(quiet, classify)
+        quiet.sort(key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))
+        for _, older, newer in quiet[:_MOST_ASKED]:
+            if asked := classify(older.text, newer.text):
+                found.append(Contradiction(older, newer, asked, "a language model says so"))
     return tuple(contradiction for contradiction in found if contradiction.cause != "retrieval_noise")
 
 
@@ -138,25 +142,11 @@ def _unlinked_pairs(
 def is_machine_editable(memory: Memory) -> bool:
     """Return whether an entry is one that steps without a person may rewrite.
 
-    Its kind or type is one of the format's: an `id`, or a type of their own, have other people's
-    pages too. `proxy.md`, MEMORY.md and work in progress stay as they are, and so does what waits
-    for a judgment.
+    Its kind or type is one of the format's: an `id`, or a type of their own, have other people's pages too. `proxy.md`,
+    MEMORY.md and work in progress stay as they are, and so does what waits for a judgment.
     """
     is_free = memory.path.rpartition("/")[2] not in ("MEMORY.md", "proxy.md") and not memory.is_pinned
     return memory.names_kind and is_free and memory.kind not in WORKING_KINDS
-
-
-def takes_part(memory: Memory) -> bool:
-    """Return whether an entry takes part in contradictions."""
-    return (is_machine_editable(memory) or memory.is_pinned) and memory.is_ours and memory.kind != "episode"
-
-
-def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) -> Iterator[Contradiction]:
-    quiet.sort(key=lambda one: (one[0], one[1].path, one[1].line, one[2].path, one[2].line))
-    for _, older, newer in quiet[:_MOST_ASKED]:
-        cause = classify(older.text, newer.text)
-        if cause:
-            yield Contradiction(older, newer, cause, "a language model says so")
 
 
 def _age(memory: Memory) -> tuple[date, str, str, int]:
@@ -165,17 +155,10 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
 
 def _are_linked(one: Memory, other: Memory) -> bool:
     """Return whether links between two entries say how they are related."""
-    if not one.links and not other.links:
-        return False
     ends = [
         {link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))
     ]
     return "contradicts" in ends[0] & ends[1] or not (ends[0] | ends[1]).isdisjoint(("supersedes", "superseded_by"))
-
-
-#: What is left of the importance of each, and the least of it.
-TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
-_FLAG = "review"
 
 
 def weaken(memory: Memory) -> dict[str, Value]:

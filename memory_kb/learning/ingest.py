@@ -47,10 +47,9 @@ def find_duplicate(
 ) -> StoredEntry | None:
     """Return the entry that says the same at the same place.
 
-    Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
-    its place and from every narrower one, as whatever kind it comes back; what was replaced by
-    something newer may become true again. MEMORY.md belongs to the people: what is there is
-    not reinforced. Files whose paths are `outdated` are left out.
+    Live ones come first; else it may be the tombstone of one. What was forgotten stays away from its place and from
+    every narrower one, as whatever kind it comes back; what was replaced by something newer may become true again.
+    MEMORY.md belongs to the people: what is there is not reinforced. Files whose paths are `outdated` are left out.
     """
     here = _live_at(place)._replace(kinds=(draft.kind,))
     if draft.is_proposal:  # what waits for a decision already is not proposed again

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 #: Texts this alike say the same, in this many jobs it recurs.
 RECURRENCE = 0.8
 MIN_JOBS = 3
+ARCHIVE_BELOW = 0.1
+#: Days after which an entry that was made of an old source may be archived.
+NEW_DAYS = 30
+#: Kinds that are always injected, that age by rules of their own, or that are work in progress.
+_EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
 #: The entries that a judge is shown at once, and the seconds it has.
 _BATCH, _SECONDS = 20, 60.0
 _MAX_SHOWN = 600
@@ -92,7 +97,6 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
 
 
 def _judgment_key(memory: Memory) -> str:
-    """Return what a judgment is remembered by: the entry and its text."""
     return f"{memory.id} {fingerprint(memory.text)[:16]}"
 
 
@@ -138,18 +142,6 @@ def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: d
 
 def _say_where(sources: Sequence[Memory]) -> str:
     return f"Learned in {', '.join(sorted({one.place.job or '' for one in sources}))}."
-
-
-ARCHIVE_BELOW = 0.1
-#: Days after which an entry that was made of an old source may be archived.
-NEW_DAYS = 30
-#: Kinds that are always injected, that age by rules of their own, or that are work in progress.
-_EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
-
-
-def _may_go(memory: Memory) -> bool:
-    is_kept = memory.is_pinned or memory.is_evergreen or memory.is_in_people_file or memory.kind in _EXEMPT
-    return memory.is_live and memory.is_ours and not is_kept and memory.place.learning_type != "institutional"
 
 
 @dataclass(frozen=True)
@@ -208,7 +200,9 @@ class Lifecycle:
 
         def plan(memories: Sequence[Memory]) -> Iterator[Change]:
             for memory in memories:
-                if memory.id in made_since or not _may_go(memory):
+                is_kept = memory.is_pinned or memory.is_evergreen or memory.is_in_people_file or memory.kind in _EXEMPT
+                is_memory = memory.is_live and memory.is_ours and memory.place.learning_type != "institutional"
+                if is_kept or not is_memory or memory.id in made_since:
                     continue
                 seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
                 score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)

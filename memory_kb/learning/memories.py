@@ -120,11 +120,11 @@ class Memories:
 
     def with_fields(self, fields: Sequence[str]) -> list[Memory]:
         """Return the entries of the files in which one has one of some fields, in path order."""
-        return self._index.read(
-            lambda index: [
-                memory for path in index.files_with_fields(fields) for memory in _read(index, EVERYTHING, path)
-            ]
-        )
+
+        def read(index: SqliteIndex) -> list[Memory]:
+            return [one for path in index.files_with_fields(fields) for one in _read(index, EVERYTHING, path)]
+
+        return self._index.read(read)
 
     def read_from_file(self, memory: Memory) -> Memory:
         """Return an entry with its text, and the hash of its file, as they are in the file now.
@@ -146,22 +146,20 @@ class Memories:
         except MemoryKBError:
             return memory.text
 
-    def run_plan(self, verb: str, planner: Planner, plan: Plan | None = None, *, dry_run: bool = False) -> RunReport:
+    def run_plan(self, verb: str, planner: Planner, *, dry_run: bool = False) -> RunReport:
         """Plan changes for all entries as they are now, and run the plan.
 
-        A file that somebody writes to in the same moment is planned anew. `plan` is what the planner returned, if it
-        was called already.
+        A file that somebody writes to in the same moment is planned anew.
         """
 
         def replan(path: str) -> Plan:
             return (change for change in planner(self.all()) if change and change.path == path)
 
         if dry_run:
-            return self._writer.run(verb, plan if plan is not None else planner(self.all()), dry_run=True)
+            return self._writer.run(verb, planner(self.all()), dry_run=True)
         with self._writer.lock():
             self._writer.recover()
-            if plan is None:
-                plan = planner(self._index.read(self.cache.read, may_wait=False))
+            plan = planner(self._index.read(self.cache.read, may_wait=False))
             return self._writer.run(verb, plan, replan=replan)
 
     def change_entries(

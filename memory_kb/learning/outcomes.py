@@ -196,7 +196,7 @@ class CreditPlan(NamedTuple):
 
 def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str) -> CreditPlan:
     """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says."""
-    entries = {one.id: one for one in in_force(memories) if one.is_live and one.kind in EVIDENCE_KINDS}
+    entries = {one.id: one for one in in_force(one for one in memories if one.kind in EVIDENCE_KINDS) if one.is_live}
     plan = CreditPlan([], {}, [])
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
@@ -208,12 +208,6 @@ def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: d
         plan.credited.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
         plan.changes.append(change)
     return plan
-
-
-def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:
-    """Return the entries that outcomes of a session name as used; `shown` is what was shown there."""
-    about = (one for one in outcomes if one.session == session or any(belongs_to(one, each) for each in shown))
-    return tuple(dict.fromkeys(name for one in about for name in one.used))
 
 
 def belongs_to(outcome: Outcome, shown: Retrieval) -> bool:
@@ -268,7 +262,7 @@ class Outcomes:
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
             wanted = (used,) if isinstance(used, str) else used
             named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)
-            if not dry_run and self._waits_for_end(showing):
+            if not dry_run and not self._counts_shown and self._is_hooked(showing.session):
                 self._log.append(self._make_outcome(showing, word, {}, named))
                 notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
                 return OutcomeReport(agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
@@ -302,24 +296,25 @@ class Outcomes:
         now, log = self._vault.clock(), self._retrievals
         with self._writer.lock():
             shown = list(log.read(session))
-            used = find_used(self._log.read_all(), shown, session) if session else ()
+            reported = self._log.read_all() if session else ()
+            about = (one for one in reported if one.session == session or any(belongs_to(one, each) for each in shown))
+            used = tuple(dict.fromkeys(name for one in about for name in one.used))
             named = Retrieval(format_time(now), "outcome", used, session=session)
             memories = self._memories.all() if shown or used else ()
             counts = {name: one.reinforcement_count for name, one in choose_countable(memories).items()}
             due = find_due([*shown, named], log.credits(session), counts, session)
             due = self._choose_due(due, memories, session, used)
-            changes, begun = plan_reinforcements(due, memories, now)
+            _, begun = plan_reinforcements(due, memories, now)
             if begun and not dry_run:
                 log.credit(format_time(now), begun)
             report = self._memories.run_plan(
-                "reinforce", lambda held: plan_reinforcements(due, held, now)[0], changes, dry_run=dry_run
+                "reinforce", lambda held: plan_reinforcements(due, held, now)[0], dry_run=dry_run
             )
             if begun and not dry_run:
                 left = {conflict.id for conflict in report.conflicts}
-                done = [{name: count for name, count in one.counts.items() if name not in left} for one in begun]
-                log.credit(
-                    format_time(now), (Credit(one.key, kept, True) for one, kept in zip(begun, done, strict=True))
-                )
+                kept = [{name: count for name, count in one.counts.items() if name not in left} for one in begun]
+                done = [Credit(one.key, counts, is_done=True) for one, counts in zip(begun, kept, strict=True)]
+                log.credit(format_time(now), done)
         return report
 
     def _choose_due(self, due: Due, memories: Sequence[Memory], session: str | None, used: Collection[str]) -> Due:
@@ -333,10 +328,8 @@ class Outcomes:
         kept = keep_used(shown, memories, self._words_of([session]), {*used, *helpful})
         return {session: kept} if kept else {}
 
-    def _waits_for_end(self, showing: Showing) -> bool:
-        """Return whether what was shown counts when its session ends, which hooks will say."""
-        session = showing.session
-        return session is not None and not self._counts_shown and (self._files.folder / HOOKED / session).exists()
+    def _is_hooked(self, session: str | None) -> bool:
+        return session is not None and (self._files.folder / HOOKED / session).exists()
 
     def _make_outcome(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
         now = format_time(self._vault.clock())
@@ -365,9 +358,7 @@ class Outcomes:
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
         plan = plan_credits(memories, wanted, today, said)
         about = self._make_outcome(showing, word, plan.marks, named)
-        run = self._write_credits(
-            about, plan.changes, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run
-        )
+        run = self._write_credits(about, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run)
         left = {conflict.id for conflict in run.conflicts}
         credited = tuple(one for one in plan.credited if one.id not in left)
         if plan.credited:
@@ -421,11 +412,11 @@ class Outcomes:
         return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
 
     def _write_credits(
-        self, about: Outcome, changes: Plan, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
+        self, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Log credits, write them into the notes, then log that they are written."""
         if dry_run:
-            return self._writer.run("outcome", changes, dry_run=True)
+            return self._memories.run_plan("outcome", planner, dry_run=True)
         if not about.marks:
             if about.used:
                 self._log.append(about._replace(is_done=True))
@@ -433,7 +424,7 @@ class Outcomes:
         self._log.append(about)
         run, left = None, set[str | None](about.marks)
         try:
-            run = self._memories.run_plan("outcome", planner, changes)
+            run = self._memories.run_plan("outcome", planner)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in about.marks.items() if name not in left}

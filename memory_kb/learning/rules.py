@@ -151,8 +151,8 @@ class Rules:
     def sweep(self, *, dry_run: bool = False) -> SweepReport:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
-        found, changes = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
-        run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
+        found, _ = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
+        run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], dry_run=dry_run)
         return replace(found, run=run)
 
     def import_(
