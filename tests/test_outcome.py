@@ -17,7 +17,7 @@ from support import entry, notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
 from memory_kb.injected_text import mark_as_own
-from memory_kb.learning.used_entries import find_marks, parse_marks
+from memory_kb.learning.outcomes import find_marks, parse_marks
 from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.session_events import Event
 

@@ -1,15 +1,14 @@
-"""The verb exposure: where an entry was shown, with what outcome, and what was derived from it."""
+"""What agents were shown for their tasks; the verb exposure: where an entry was shown, and how that went."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.errors import UnknownEntry
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.outcomes import belongs_to
 from memory_kb.learning.playbook import RULE_OUTCOMES
 from memory_kb.memory import Memory
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
@@ -18,6 +17,60 @@ from memory_kb.store.undo import undone_by
 from memory_kb.store.writer import Writer
 from memory_kb.text import count_tokens
 from memory_kb.vault import Vault
+
+
+class Showing(NamedTuple):
+    """What an agent was shown for a task, and in which sessions.
+
+    `hooked` is the session whose hooks showed it; None where it was shown for the task by its name.
+    """
+
+    agent: str
+    task: str
+    ids: tuple[str, ...]
+    sessions: tuple[str, ...] = ()
+    hooked: str | None = None
+
+    @property
+    def session(self) -> str | None:
+        """The session that its outcome belongs to."""
+        return self.hooked or next(reversed(self.sessions), None)
+
+
+def group_showings(retrievals: Iterable[Retrieval]) -> dict[tuple[str, str], Showing]:
+    """Return what was put before agents, by agent and task; what hooks showed of its session, by "" and the session."""
+    groups = defaultdict[tuple[str, str], list[Retrieval]](list)
+    for one in retrievals:
+        if one.is_hooked:
+            groups["", one.session or ""].append(one)
+        elif one.injected and one.agent and one.task:
+            groups[one.agent, one.task].append(one)
+    showings = {}
+    for (agent, task), found in groups.items():
+        ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
+        sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
+        named = Showing(agent, task, ids, sessions)
+        who = next((one.agent for one in found if one.agent), "")
+        if ids:
+            showings[agent, task] = named if agent else Showing(who, f"session {task}", ids, sessions, hooked=task)
+    return showings
+
+
+def find_showing(
+    retrievals: Iterable[Retrieval], agent: str, tasks: Sequence[str], hooked: str | None
+) -> Showing | None:
+    """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
+    showings = group_showings(retrievals)
+    named = next((showings[agent, task] for task in tasks if (agent, task) in showings), None)
+    shown = showings.get(("", hooked or ""))
+    return named or (shown and shown._replace(agent=agent, task=tasks[-1]))
+
+
+def belongs_to(outcome: Outcome, shown: Retrieval) -> bool:
+    """Return whether an outcome belongs to the task of a retrieval, or to the session if hooks made the retrieval."""
+    if shown.is_hooked:
+        return outcome.session == shown.session
+    return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,24 +71,16 @@ class NothingToAsk(Exception):
     """A scope has nothing to ask about; the message says what is missing."""
 
 
-def place_for(scope: ExtractionScope, session: FinishedSession) -> Location:
-    """Return where the learnings of a scope go, or raise NothingToAsk."""
-    place = session.place
-    if scope.level == "task" and not place.task:
-        raise NothingToAsk("the session belongs to no task")
-    if scope.level == "job" and not place.job:
-        raise NothingToAsk("the session belongs to no job")
-    if scope.level in ("task", "session"):
-        return place
-    learning_type = "proxy" if scope.reads == "human" else "task"
-    return Location(scope.level, place.job if scope.level == "job" else None, learning_type=learning_type)
-
-
 def make_questions(
     scope: ExtractionScope, session: FinishedSession, memories: Sequence[Memory]
 ) -> tuple[ScopeQuestion, ...]:
     """Return the questions of a scope, or raise NothingToAsk."""
-    place = place_for(scope, session)
+    place, level = session.place, scope.level
+    if (level == "task" and not place.task) or (level == "job" and not place.job):
+        raise NothingToAsk(f"the session belongs to no {level}")
+    if level not in ("task", "session"):
+        job, learning_type = place.job if level == "job" else None, "proxy" if scope.reads == "human" else "task"
+        place = Location(level, job, learning_type=learning_type)
     sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
     if scope.is_rollup:
         sources = choose_sources(scope, place, memories)
@@ -241,8 +233,6 @@ class ExtractionReport:
 
 
 class _ScopeResult(NamedTuple):
-    """The answers for one scope, before its learnings are stored."""
-
     report: ScopeReport
     learnings: Sequence[Learning] = ()
     answered: Sequence[str] = ()

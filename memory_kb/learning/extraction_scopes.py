@@ -246,22 +246,14 @@ def find_known(step: ExtractionPass, place: Location, memories: Iterable[Memory]
     there.sort(key=lambda one: (one.created_at or "", one.path), reverse=True)
     known: list[KnownText] = []
     for one in there:
+        lines = one.text.splitlines()
         if one.place.learning_type == "institutional":
-            lines = (line.lstrip("#*-> ").strip() for line in one.text.splitlines())
-            known += (KnownText(line) for line in lines if line)
-        else:
-            known.append(KnownText(f"{one.title}\n{_strip_form(one.text)}", one))
+            known += (KnownText(said) for line in lines if (said := line.lstrip("#*-> ").strip()))
+        else:  # without the heading and the labels of what was extracted
+            plain = (line.partition(":** ")[2] if line.startswith("**") else line for line in lines)
+            body = (line for line in plain if line.strip() and not line.startswith("## ["))
+            known.append(KnownText("\n".join((one.title, *body)), one))
     return tuple(known)
-
-
-def _strip_form(text: str) -> str:
-    """Return the body of an extracted learning without its heading and labels."""
-    lines = (
-        line.partition(":** ")[2] if line.startswith("**") else line
-        for line in text.splitlines()
-        if not line.startswith("## [")
-    )
-    return "\n".join(line for line in lines if line.strip())
 
 
 def names_of(project: str, sources: Iterable[Memory]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +10,111 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.injected_text import is_own_call, remove_injected
+from memory_kb.learning.exposure import Showing, belongs_to, find_showing, group_showings
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS, add_outcome, in_force, plan_feedback, read_evidence
 from memory_kb.learning.rules import parse_outcome
-from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
+from memory_kb.store.session_events import Event, strings_of
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
 from memory_kb.store.writer import Writer
+from memory_kb.terms import has_cjk, word_tokens
 from memory_kb.vault import Vault
+
+#: The shortest word that says something, and the share of such words of an entry that occur where it was used.
+_LONG, _USED = 4, 1 / 3
+_MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]", re.IGNORECASE)
+_CREDIT_OF = {"helpful": "success", "harmful": "failure"}
+_BEGINS = "[memory-kb:"
+
+
+def words_of_work(events: Iterable[Event]) -> frozenset[str]:
+    """Return the longer words of what agents said and did in a session; calls of memory-kb itself do not count."""
+    found: set[str] = set()
+    for event in events:
+        if event.injected == "whole" or is_own_call(event.tool, event.args):
+            continue
+        if event.type == "message" and event.role == "assistant":
+            found.update(_long_words(remove_injected(event.content or "")))
+        elif event.type == "tool_call" and event.args:
+            found.update(_long_words(" ".join(strings_of(event.args))))
+    return frozenset(found)
+
+
+def keep_used(
+    shown: Iterable[str], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the entries that a session used of what it was shown.
+
+    Those are the ones in `named`, and those of whose longer words a third occur in what the session did.
+    """
+    texts = {memory.id: memory.text for memory in memories}
+
+    def is_used(entry_id: str) -> bool:
+        words = _long_words(texts.get(entry_id, ""))
+        return entry_id in named or (bool(words) and len(words & work) >= _USED * len(words))
+
+    return tuple(filter(is_used, shown))
+
+
+def _long_words(text: str) -> frozenset[str]:
+    """Return the longer words of a text, and of scripts without spaces the terms that these are cut into.
+
+    Example:
+        >>> sorted(_long_words("Run user_name twice")), sorted(_long_words("部署 user_name"))
+        (['name', 'twice', 'user'], ['name', 'user', '部署'])
+    """
+    terms = word_tokens(text.replace("_", " "))
+    return frozenset(term for term in terms if len(term) >= (2 if has_cjk(term) else _LONG))
+
+
+def parse_marks(text: str) -> dict[str, str]:
+    """Return what a text says of entries; the last word on each counts.
+
+    Example:
+        >>> parse_marks("[memory-kb: helpful b-1, b-2] then // [memory-kb: Harmful b-2] - it broke the build")
+        {'b-1': 'success', 'b-2': 'failure'}
+    """
+    marks: dict[str, str] = {}
+    for found in _MARK.finditer(text):
+        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _CREDIT_OF[found[1].lower()])
+    return marks
+
+
+def find_marks(events: Iterable[Event]) -> dict[str, str]:
+    """Return what was said of entries in a session: in messages and in what tools were called with.
+
+    Results of tools are left out, since a file may hold the marks of another task.
+    """
+    marks: dict[str, str] = {}
+    for event in events:
+        if event.type not in ("message", "tool_call") or event.injected == "whole":
+            continue
+        for text in (event.content or "", *(strings_of(event.args) if event.args else ())):
+            if _BEGINS in text.lower():
+                marks |= parse_marks(remove_injected(text))
+    return marks
+
+
+def read_marks(files: SessionFiles, sessions: Iterable[str], shown: Sequence[str]) -> dict[str, str]:
+    """Return what the agents of some sessions said of what was shown; ids may be cut where that is unique."""
+    marks: dict[str, str] = {}
+    for name in set(files.ids()).intersection(sessions):
+        marks |= find_marks(files.read(name, only=lambda line: _BEGINS.encode() in line.lower()))
+    resolved: dict[str, str] = {}
+    for name, credit in marks.items():
+        fitting = [name] if name in shown else [one for one in shown if one.startswith(name)]
+        if len(fitting) == 1:
+            resolved[fitting[0]] = credit
+    return resolved
+
 
 _DAY = "day:"
 #: The kinds that an outcome says something about.
@@ -117,53 +209,6 @@ class OutcomeReport:
     run: RunReport
 
 
-class Showing(NamedTuple):
-    """What an agent was shown for a task, and in which sessions.
-
-    `hooked` is the session whose hooks showed it; None where it was shown for the task by its name.
-    """
-
-    agent: str
-    task: str
-    ids: tuple[str, ...]
-    sessions: tuple[str, ...] = ()
-    hooked: str | None = None
-
-    @property
-    def session(self) -> str | None:
-        """The session that its outcome belongs to."""
-        return self.hooked or next(reversed(self.sessions), None)
-
-
-def group_showings(retrievals: Iterable[Retrieval]) -> dict[tuple[str, str], Showing]:
-    """Return what was put before agents, by agent and task; what hooks showed of its session, by "" and the session."""
-    groups = defaultdict[tuple[str, str], list[Retrieval]](list)
-    for one in retrievals:
-        if one.is_hooked:
-            groups["", one.session or ""].append(one)
-        elif one.injected and one.agent and one.task:
-            groups[one.agent, one.task].append(one)
-    showings = {}
-    for (agent, task), found in groups.items():
-        ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
-        sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
-        named = Showing(agent, task, ids, sessions)
-        who = next((one.agent for one in found if one.agent), "")
-        if ids:
-            showings[agent, task] = named if agent else Showing(who, f"session {task}", ids, sessions, hooked=task)
-    return showings
-
-
-def find_showing(
-    retrievals: Iterable[Retrieval], agent: str, tasks: Sequence[str], hooked: str | None
-) -> Showing | None:
-    """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
-    showings = group_showings(retrievals)
-    named = next((showings[agent, task] for task in tasks if (agent, task) in showings), None)
-    shown = showings.get(("", hooked or ""))
-    return named or (shown and shown._replace(agent=agent, task=tasks[-1]))
-
-
 def find_credits(
     outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]
 ) -> frozenset[tuple[str, str]]:
@@ -208,13 +253,6 @@ def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: d
         plan.credited.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
         plan.changes.append(change)
     return plan
-
-
-def belongs_to(outcome: Outcome, shown: Retrieval) -> bool:
-    """Return whether an outcome belongs to the task of a retrieval, or to the session if hooks made the retrieval."""
-    if shown.is_hooked:
-        return outcome.session == shown.session
-    return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
 @dataclass(frozen=True)
@@ -262,7 +300,8 @@ class Outcomes:
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
             wanted = (used,) if isinstance(used, str) else used
             named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)
-            if not dry_run and not self._counts_shown and self._is_hooked(showing.session):
+            is_hooked = showing.session is not None and (self._files.folder / HOOKED / showing.session).exists()
+            if is_hooked and not self._counts_shown and not dry_run:
                 self._log.append(self._make_outcome(showing, word, {}, named))
                 notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
                 return OutcomeReport(agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
@@ -273,14 +312,18 @@ class Outcomes:
 
         A session that changed no file and committed nothing credits nothing, unless all that is shown counts.
         """
-        if not self._counts_shown and not changed_files(self._trace(session)):
+        if not self._counts_shown and not self._has_changed_files(session):
             return ()
         with self._writer.lock(dry_run=dry_run):
             shown = list(self._retrievals.read(session))
+            held = [one for one in self._log.read_all() if one.session == session]
+            counted = {(one.agent, one.task, one.outcome) for one in held if one.is_done}
             runs = [
                 self._credit(showing, one.outcome, one.used, dry_run=dry_run).run
-                for one in self._find_noted(session)
-                if (showing := find_showing(shown, one.agent, [one.task], session))
+                for one in held
+                if not one.marks
+                and (one.agent, one.task, one.outcome) not in counted
+                and (showing := find_showing(shown, one.agent, [one.task], session))
             ]
             showings = sorted(group_showings(shown).values(), key=lambda one: one.hooked is not None)
             for each in (word, _MARKED) if word else (_MARKED,):
@@ -321,25 +364,16 @@ class Outcomes:
         """Return which of the shown and named entries count, by the settings."""
         if self._counts_shown or not due:
             return due
-        if session is None or session not in self._files.ids() or not changed_files(self._trace(session)):
+        if session is None or session not in self._files.ids() or not self._has_changed_files(session):
             return {}
         shown = due[session]
         helpful = [name for name, word in read_marks(self._files, [session], shown).items() if word == "success"]
         kept = keep_used(shown, memories, self._words_of([session]), {*used, *helpful})
         return {session: kept} if kept else {}
 
-    def _is_hooked(self, session: str | None) -> bool:
-        return session is not None and (self._files.folder / HOOKED / session).exists()
-
     def _make_outcome(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
         now = format_time(self._vault.clock())
         return Outcome(now, showing.agent, showing.task, word, marks, showing.session, used=named)
-
-    def _find_noted(self, session: str) -> list[Outcome]:
-        """Return the outcomes of a session that were written down and have not counted yet."""
-        held = [one for one in self._log.read_all() if one.session == session]
-        done = {(one.agent, one.task, one.outcome) for one in held if one.is_done}
-        return [one for one in held if not (one.is_done or one.marks or (one.agent, one.task, one.outcome) in done)]
 
     def _credit(self, showing: Showing, word: str, named: tuple[str, ...] = (), *, dry_run: bool) -> OutcomeReport:
         """Credit what was shown and is not credited yet with an outcome, or with what its agent said of it.
@@ -405,11 +439,14 @@ class Outcomes:
         if self._counts_shown:
             return showing.ids
         sessions = showing.sessions or (self._session_of(list(self._retrievals.read(None)), showing.agent),)
-        worked = [name for name in set(self._files.ids()).intersection(sessions) if changed_files(self._trace(name))]
+        worked = [name for name in set(self._files.ids()).intersection(sessions) if self._has_changed_files(name)]
         return keep_used(showing.ids, memories, self._words_of(worked))
 
     def _words_of(self, sessions: Iterable[str]) -> frozenset[str]:
         return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
+
+    def _has_changed_files(self, session: str) -> bool:
+        return any(trace.changed or trace.commits for trace in self._trace(session))
 
     def _write_credits(
         self, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
