@@ -10,6 +10,7 @@ batch, so that a vector would depend on what it was made together with.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.model_files import FETCH_AGAIN, ModelConfig, find_fingerprint, find_onnx, read_config
+from memory_kb.providers.model_files import FETCH_AGAIN, ModelConfig, find_fingerprint, read_config
 from memory_kb.providers.protocols import Limits, Purpose, VectorSpace
 from memory_kb.text import printable, shorten
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-_TEXTS, _TOKENS = 64, 16_384
 _MOST_WORKERS = 8
 _KNOWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _PACKAGES = "pip install 'memory-kb[local]'"
@@ -41,10 +41,11 @@ _PACKAGES = "pip install 'memory-kb[local]'"
 class LocalEmbedder:
     """The embedding model in a folder; `dimensions` cuts its vectors, for models made for it, 0 leaves them whole."""
 
+    limits = Limits(texts=64, tokens=16_384)
+
     def __init__(self, folder: str | os.PathLike[str], dimensions: int = 0) -> None:
         self.folder = Path(os.path.abspath(folder))
         self._config = read_config(self.folder)
-        find_onnx(self._config.folder)
         if dimensions > self._config.dimension:
             raise ProviderFailed(
                 f"{self.folder.name} gives {self._config.dimension} numbers for a text, not the {dimensions} of embeddings.dimensions",
@@ -59,10 +60,6 @@ class LocalEmbedder:
         """The space of its vectors, distinguished by a fingerprint of the files."""
         return VectorSpace("local", f"{self.folder.name}@{find_fingerprint(self._config)}", self._dimension)
 
-    @property
-    def limits(self) -> Limits:
-        return Limits(_TEXTS, _TOKENS)
-
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         import numpy as np
 
@@ -71,8 +68,7 @@ class LocalEmbedder:
         # A query need not wait for a batch that is under way.
         with self._lock:
             model = self._model = self._model or _Model(self._config)
-        vectors = model.embed(texts, purpose)[:, : self._dimension]
-        return to_length_one(vectors)
+        return to_length_one(model.embed(texts, purpose)[:, : self._dimension])
 
     def close(self) -> None:
         with self._lock:
@@ -80,7 +76,7 @@ class LocalEmbedder:
 
 
 class _Window(NamedTuple):
-    """Tokens that are read together: of which text, by its number, and how many tokens of it they hold."""
+    """Tokens that are read together; `text` is the number of the text, `weight` how many of its tokens they hold."""
 
     text: int
     tokens: list[int]
@@ -92,7 +88,7 @@ class _Model:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        self._tokenizer = _load_tokenizer(config.folder / "tokenizer.json")
+        self._tokenizer = _load_tokenizer(config.tokenizer)
         frame = self._tokenizer.encode("a")
         words = [place for place, is_frame in enumerate(frame.special_tokens_mask) if not is_frame]
         first, last = (words[0], words[-1] + 1) if words else (len(frame.ids), len(frame.ids))
@@ -100,15 +96,14 @@ class _Model:
         self._room = config.max_tokens - len(self._before) - len(self._after)
         if self._room < 1:
             raise ProviderFailed(
-                f"{config.folder} reads only {config.max_tokens} tokens at once", "choose another model"
+                f"{config.tokenizer.parent} reads only {config.max_tokens} tokens at once", "choose another model"
             )
-        self._file = find_onnx(config.folder)
-        self._session = _open_session(self._file)
+        self._session = _open_session(config.onnx)
         self._inputs = {value.name for value in self._session.get_inputs()}
         self._outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
         if "input_ids" not in self._inputs or self._inputs - _KNOWN_INPUTS or not self._outputs:
             raise ProviderFailed(
-                f"{self._file} is not the export of a text encoder", "export the model again, for feature extraction"
+                f"{config.onnx} is not the export of a text encoder", "export the model again, for feature extraction"
             )
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._workers = min(cores, _MOST_WORKERS)
@@ -137,8 +132,10 @@ class _Model:
         try:
             ((states,),) = self._session.run(self._outputs[:1], {name: feed[name] for name in self._inputs})
         except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{self._file} failed: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
-        return pool(np.asarray(states, np.float32), self._config.pooling)
+            raise ProviderFailed(f"{self._config.onnx} failed: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
+        rows: Floats = np.asarray(states, np.float32)
+        mode = self._config.pooling
+        return rows.mean(axis=0) if mode == "mean" else rows[0 if mode == "cls" else -1]
 
     def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
         """Yield the windows of all texts, each with the prompt before it."""
@@ -147,15 +144,14 @@ class _Model:
         readable = [text.lower() for text in readable] if self._config.is_lowered else readable
         for number, encoding in enumerate(self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)):
             tokens = encoding.ids if encoding.ids or self._before else [0]
-            if len(tokens) <= self._room:
-                yield self._frame(number, tokens)
-                continue
-            # A text may share a token with the end of the prompt; where it is cut, that makes no difference.
-            for start, stop in split_evenly(len(tokens) - len(head), self._room - len(head)):
-                yield self._frame(number, tokens[len(head) + start : len(head) + stop], head)
-
-    def _frame(self, text: int, tokens: list[int], head: Sequence[int] = ()) -> _Window:
-        return _Window(text, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1))
+            frame, count = self._before, 1
+            if len(tokens) > self._room:
+                # A text may share a token with the end of the prompt; where it is cut, that makes no difference.
+                frame, tokens = [*self._before, *head], tokens[len(head) :]
+                count = math.ceil(len(tokens) / (self._room - len(head)))
+            edges = [len(tokens) * place // count for place in range(count + 1)]
+            for start, stop in pairwise(edges):
+                yield _Window(number, [*frame, *tokens[start:stop], *self._after], max(stop - start, 1))
 
 
 def _open_session(file: Path) -> InferenceSession:
@@ -173,8 +169,6 @@ def _open_session(file: Path) -> InferenceSession:
 
 
 def _load_tokenizer(file: Path) -> Tokenizer:
-    if not file.is_file():
-        raise ProviderFailed(f"the model has no {file}", FETCH_AGAIN)
     try:
         from tokenizers import Tokenizer
     except ImportError as exc:
@@ -186,31 +180,6 @@ def _load_tokenizer(file: Path) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def split_evenly(length: int, room: int) -> list[tuple[int, int]]:
-    """Cut a length into as few pieces of at most `room` as will do, all about as long.
-
-    Example:
-        >>> split_evenly(10, 4), split_evenly(4, 4)
-        ([(0, 3), (3, 6), (6, 10)], [(0, 4)])
-    """
-    count = -(-length // room)
-    edges = [length * number // count for number in range(count + 1)]
-    return list(pairwise(edges))
-
-
-def pool(states: Floats, mode: str) -> Floats:
-    """Return one vector for the tokens of a text.
-
-    Example:
-        >>> import numpy as np
-        >>> states = np.array([[1, 5], [3, 1], [2, 0]], dtype=np.float32)
-        >>> pool(states, "mean"), pool(states, "cls"), pool(states, "lasttoken")
-        (array([2., 2.], dtype=float32), array([1., 5.], dtype=float32), array([2., 0.], dtype=float32))
-    """
-    vector: Floats = states.mean(axis=0) if mode == "mean" else states[0 if mode == "cls" else -1]
-    return vector
 
 
 def to_length_one(rows: Floats) -> Floats:

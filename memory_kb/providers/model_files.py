@@ -53,11 +53,12 @@ _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx
 class ModelConfig(NamedTuple):
     """The values that are read from the configuration files of a model.
 
-    `folder` is that of the transformer, which reads `max_tokens` at once; `pooling` is mean, cls or lasttoken. The
+    Its vectors depend on `files`. The transformer reads `max_tokens` at once; `pooling` is mean, cls or lasttoken. The
     prompts go before a query, and before a text to be found.
     """
 
-    folder: Path
+    tokenizer: Path
+    onnx: Path
     files: tuple[Path, ...]
     max_tokens: int
     is_lowered: bool
@@ -110,11 +111,10 @@ def _expand(path: str, environ: Mapping[str, str]) -> Path:
 def _is_whole(folder: Path) -> bool:
     """Return whether a folder holds all that a model needs."""
     try:
-        config = read_config(folder)
-        find_onnx(config.folder)
+        read_config(folder)
     except ProviderFailed:
         return False
-    return (config.folder / "tokenizer.json").exists()
+    return True
 
 
 # -- download ------------------------------------------------------------------------------
@@ -147,10 +147,7 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
         )
     except Exception as exc:  # the package passes on whatever its HTTP client raises
         raise _explain(exc, model, display_host(hub), target) from exc
-    place = read_config(target).folder
-    find_onnx(place)
-    if not (place / "tokenizer.json").exists():
-        raise ProviderFailed(f"{model} has no tokenizer.json, so it cannot be used here", "choose another model")
+    read_config(target)
     return target
 
 
@@ -175,41 +172,11 @@ def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFai
     )
 
 
-# -- files ---------------------------------------------------------------------------------
-
-
-def find_onnx(folder: Path) -> Path:
-    """Return the ONNX export of a folder; of several that are quantized, the largest."""
-    exports = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
-    if not exports:
-        raise ProviderFailed(f"the model in {folder} has no ONNX export (onnx/model.onnx)", _EXPORT)
-    return max(exports, key=lambda file: (file.name == "model.onnx", file.stat().st_size, file.name))
-
-
-def find_fingerprint(config: ModelConfig) -> str:
-    """Return eight digits that differ between models that give different vectors."""
-    import hashlib
-
-    digest = hashlib.sha256(str(config.max_tokens).encode(), usedforsecurity=False)
-    with _reading(config.folder):
-        for file in (*config.files, config.folder / "tokenizer.json", find_onnx(config.folder)):
-            size = file.stat().st_size
-            digest.update(f"{file.name} {size}\n".encode())
-            with file.open("rb") as stream:
-                if size <= _WHOLE_LIMIT:
-                    digest.update(stream.read())
-                    continue
-                for number in range(_SAMPLES):
-                    stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
-                    digest.update(stream.read(_SAMPLE))
-    return digest.hexdigest()[:8]
-
-
 # -- configuration -------------------------------------------------------------------------
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read the configuration of a model folder."""
+    """Read the configuration of a model folder, which has all files that a model needs."""
     if not folder.is_dir():
         raise ProviderFailed(f"there is no model folder {folder}", "`memory-kb model fetch` downloads one")
     with _reading(folder):
@@ -218,19 +185,35 @@ def read_config(folder: Path) -> ModelConfig:
         prompts_file = folder / "config_sentence_transformers.json"
         files = [folder / "modules.json", first / "config.json", sentence_file, prompts_file]
         files += [others[0] / "config.json"] if others else []
-        shape, sentence, prompts = _read_json(files[1]), _read_json_if_any(files[2]), _read_json_if_any(files[3])
+        shape = _read_json(files[1])
+        sentence, prompts = (_read_json(file, is_optional=True) for file in (sentence_file, prompts_file))
         width = int(next(filter(None, map(shape.get, _WIDTH_KEYS)), ""))
         named = {str(name): str(prompt or "") for name, prompt in (prompts.get("prompts") or {}).items()}
+        pooling = _read_pooling(folder, _read_json(files[4])) if others else "mean"
+        tokenizer, onnx = first / "tokenizer.json", _find_onnx(first)
+        if not tokenizer.exists():
+            raise ProviderFailed(
+                f"the model in {folder} has no tokenizer.json", "fetch it again, or choose another model"
+            )
         return ModelConfig(
-            folder=first,
-            files=tuple(file for file in files if file.exists()),
+            tokenizer,
+            onnx,
+            files=(*(file for file in files if file.exists()), tokenizer, onnx),
             max_tokens=_read_limit(first, shape, sentence),
             is_lowered=bool(sentence.get("do_lower_case")),
-            pooling=_read_pooling(folder, _read_json(files[4])) if others else "mean",
+            pooling=pooling,
             dimension=min(width, int(prompts.get("truncate_dim") or 0) or width),
             query_prompt=named.get("query", ""),
             text_prompt=next((named[name] for name in _TEXTS if named.get(name)), ""),
         )
+
+
+def _find_onnx(folder: Path) -> Path:
+    """Return the ONNX export of a folder; of several that are quantized, the largest."""
+    exports = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
+    if not exports:
+        raise ProviderFailed(f"the model in {folder} has no ONNX export (onnx/model.onnx)", _EXPORT)
+    return max(exports, key=lambda file: (file.name == "model.onnx", file.stat().st_size, file.name))
 
 
 @contextlib.contextmanager
@@ -266,12 +249,8 @@ def _unsupported(folder: Path, what: str) -> ProviderFailed:
     )
 
 
-def _read_json(file: Path) -> Any:
-    return load_json(file.read_text(encoding="utf-8-sig"))
-
-
-def _read_json_if_any(file: Path) -> Any:
-    return _read_json(file) if file.exists() else {}
+def _read_json(file: Path, *, is_optional: bool = False) -> Any:
+    return {} if is_optional and not file.exists() else load_json(file.read_text(encoding="utf-8-sig"))
 
 
 def _read_pooling(folder: Path, config: Mapping[str, Any]) -> str:
@@ -291,6 +270,25 @@ def _read_limit(folder: Path, shape: Mapping[str, Any], sentence: Mapping[str, A
     room = max((positions if positions > 0 else _POSITIONS) - offset, 1)
     limit = int(sentence.get("max_seq_length") or 0)
     if limit <= 0:
-        tokenizer = _read_json_if_any(folder / "tokenizer_config.json")
+        tokenizer = _read_json(folder / "tokenizer_config.json", is_optional=True)
         limit = int(min(tokenizer.get("model_max_length") or room, room))
     return min(limit, room) if limit > 0 else room
+
+
+def find_fingerprint(config: ModelConfig) -> str:
+    """Return eight digits that differ between models that give different vectors."""
+    import hashlib
+
+    digest = hashlib.sha256(str(config.max_tokens).encode(), usedforsecurity=False)
+    with _reading(config.onnx.parent):
+        for file in config.files:
+            size = file.stat().st_size
+            digest.update(f"{file.name} {size}\n".encode())
+            with file.open("rb") as stream:
+                if size <= _WHOLE_LIMIT:
+                    digest.update(stream.read())
+                    continue
+                for number in range(_SAMPLES):
+                    stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
+                    digest.update(stream.read(_SAMPLE))
+    return digest.hexdigest()[:8]
