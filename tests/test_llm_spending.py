@@ -44,7 +44,7 @@ def lines_of(log: Path) -> list[dict[str, Any]]:
 @pytest.fixture(params=LLMS)
 def paid(request: pytest.FixtureRequest, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Llm]:
     """A function that makes a model which costs something, though it answers from this machine."""
-    for module in ("openai", "gemini", "anthropic"):
+    for module in ("llm", "openai"):
         monkeypatch.setattr(f"memory_kb.providers.{module}.is_loopback", lambda _: False)
     return lambda log, model=None: LLMS[request.param](model, fake.base_url, key=KEY, log=log, timing=quick())
 

@@ -15,8 +15,8 @@ from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
-from memory_kb.providers.http import ProviderCalls, provider_of
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, Misfilled, RemoteLlm, Reply, check_form
+from memory_kb.providers.http import Endpoint
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm
 from memory_kb.providers.protocols import Llm, OfflineLlm
 from memory_kb.providers.spending import SpendLog, TokenUsage
@@ -216,8 +216,8 @@ def test_an_answer_that_was_cut_off_is_no_answer(log: SpendLog, fake: FakeProvid
     def ask(_client: object, _question: FormRequest) -> Reply:
         return Reply(json.dumps(FILLED), TokenUsage(1, 1), is_cut=True)
 
-    calls = ProviderCalls(provider_of("OpenAI", fake.base_url, "", "OPENAI_API_KEY", "llm"))
-    llm = RemoteLlm(LlmModel("openai", "m", is_free=True), calls, log, lambda: open_client(fake.base_url, None), ask)
+    endpoint = Endpoint("openai", "OpenAI", fake.base_url, "", "OPENAI_API_KEY", "llm", open_client)
+    llm = RemoteLlm(endpoint, "m", log, ask)
     assert "longer than 8000 tokens" in str(failure_of(llm))
 
 

@@ -17,14 +17,14 @@ from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import (
     DOCUMENTS,
     QUERY,
+    Endpoint,
     Pace,
     ProviderCalls,
-    ProviderInfo,
     Timing,
     quote_answer,
     read_refusal,
 )
-from memory_kb.providers.openai import openai_embedder
+from memory_kb.providers.openai import open_client, openai_embedder
 from memory_kb.providers.protocols import Embedder
 
 if TYPE_CHECKING:
@@ -295,4 +295,4 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
 def test_what_no_package_should_raise_is_reported_too() -> None:
     refused = read_refusal(RuntimeError("odd"))
     assert (refused.kind, refused.status, refused.said) == ("other", None, "odd")
-    assert KEY not in repr(ProviderInfo("x", KEY, "", ""))
+    assert KEY not in repr(Endpoint("x", "X", None, KEY, "", "llm", open_client))

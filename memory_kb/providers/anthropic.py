@@ -6,9 +6,9 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
-from memory_kb.providers.protocols import Llm, is_loopback
+from memory_kb.providers.http import Endpoint, Timing, open_http_client
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, RemoteLlm, Reply
+from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:
@@ -49,19 +49,16 @@ def anthropic_llm(
         known = None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens)
         return Reply(text, known, getattr(answer, "stop_reason", None) == "max_tokens")
 
-    return RemoteLlm(
-        LlmModel("anthropic", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm"), timing),
-        log,
-        lambda: _open_client(base_url or USUAL_ADDRESS, key),
-        ask,
-    )
+    endpoint = Endpoint("anthropic", "Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm", _open_client)
+    return RemoteLlm(endpoint, name, log, ask, timing)
 
 
-def _open_client(address: str, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:
+def _open_client(base_url: str | None, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:
     import anthropic
 
+    address = base_url or USUAL_ADDRESS
     http_client = open_http_client(address, {"x-api-key": key})
-    return anthropic.Anthropic(
+    client = anthropic.Anthropic(
         api_key=key, base_url=address, http_client=http_client, max_retries=0, open_telemetry=False
-    ), http_client
+    )
+    return client, http_client

@@ -13,9 +13,12 @@ from memory_kb.settings import EmbeddingSettings, LlmSettings
 if TYPE_CHECKING:
     from memory_kb.providers.spending import Metered, SpendLog
 
-_OPENAI_KEYS = ("OPENAI_API_KEY",)
-_GEMINI_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-_ANTHROPIC_KEYS = ("ANTHROPIC_API_KEY",)
+#: The variables that may hold the key of a provider.
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+}
 
 
 def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
@@ -30,8 +33,8 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
     base_url = _address(settings.base_url, "embeddings")
     provider = settings.provider
     if provider == "auto":
-        is_openai = base_url or _key(_OPENAI_KEYS, environ)
-        provider = "openai" if is_openai else "gemini" if _key(_GEMINI_KEYS, environ) else "local"
+        is_openai = base_url or _key("openai", environ)
+        provider = "openai" if is_openai else "gemini" if _key("gemini", environ) else "local"
     if provider == "openai":
         from memory_kb.providers.openai import openai_embedder
 
@@ -40,7 +43,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
     if provider == "gemini":
         from memory_kb.providers.gemini import gemini_embedder
 
-        key = _need_key(_GEMINI_KEYS, environ, "gemini", "embeddings")
+        key = _need_key("gemini", environ, "embeddings")
         return gemini_embedder(settings.model, base_url, settings.dimensions, key=key)
     return _local(settings, environ) if provider == "local" else None
 
@@ -56,11 +59,11 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
         case "gemini":
             from memory_kb.providers.gemini import gemini_llm
 
-            return gemini_llm(settings.model, base_url, key=_need_key(_GEMINI_KEYS, environ, "gemini", "llm"), log=log)
+            return gemini_llm(settings.model, base_url, key=_need_key("gemini", environ, "llm"), log=log)
         case "anthropic":
             from memory_kb.providers.anthropic import anthropic_llm
 
-            key = _need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm")
+            key = _need_key("anthropic", environ, "llm")
             return anthropic_llm(settings.model, base_url, key=key, log=log)
         case "command":
             from memory_kb.providers.command import CommandLlm
@@ -94,17 +97,17 @@ def _local(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder 
 
 
 def _openai_key(base_url: str | None, environ: Mapping[str, str], setting: str) -> str | None:
-    return _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", setting)
+    return _key("openai", environ) if base_url else _need_key("openai", environ, setting)
 
 
-def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
-    """Return the first of some keys that is set.
+def _key(provider: str, environ: Mapping[str, str]) -> str | None:
+    """Return the first key of a provider that is set.
 
     Example:
-        >>> _key(("A_KEY", "B_KEY"), {"A_KEY": " ", "B_KEY": "abc\\n"})
+        >>> _key("gemini", {"GOOGLE_API_KEY": " ", "GEMINI_API_KEY": "abc\\n"})
         'abc'
     """
-    for name in names:
+    for name in _KEYS[provider]:
         key = environ.get(name, "").strip()
         if key and not (key.isascii() and key.isprintable() and " " not in key):
             raise ProviderFailed(f"{name} holds characters that no key has", "set it again, without quotes or spaces")
@@ -113,13 +116,11 @@ def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _need_key(names: tuple[str, ...], environ: Mapping[str, str], provider: str, setting: str) -> str:
-    key = _key(names, environ)
-    if key is None:
-        raise ProviderFailed(
-            f"{setting}.provider is {provider}, but there is no key for it", f"set {' or '.join(names)}"
-        )
-    return key
+def _need_key(provider: str, environ: Mapping[str, str], setting: str) -> str:
+    if key := _key(provider, environ):
+        return key
+    said = f"{setting}.provider is {provider}, but there is no key for it"
+    raise ProviderFailed(said, f"set {' or '.join(_KEYS[provider])}")
 
 
 def _address(url: str | None, setting: str) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
+from memory_kb.providers.http import Endpoint, ProviderCalls, Timing, open_http_client
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, RemoteLlm, Reply
 from memory_kb.providers.protocols import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.remote_embedder import RemoteEmbedder
 from memory_kb.providers.spending import SpendLog, TokenUsage
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from google.genai.types import EmbedContentConfig
     from numpy.typing import NDArray
 
-_KEYS = "GOOGLE_API_KEY or GEMINI_API_KEY"
 USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
 USUAL_MODEL = "gemini-embedding-001"
 #: Dimension, and dollars for a million tokens.
@@ -62,6 +61,10 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
     return client, http_client
 
 
+def _endpoint(base_url: str | None, key: str, setting: str) -> Endpoint:
+    return Endpoint("gemini", "Gemini", base_url, key, "GOOGLE_API_KEY or GEMINI_API_KEY", setting, open_client)
+
+
 def gemini_embedder(
     model: str | None = None,
     base_url: str | None = None,
@@ -73,7 +76,7 @@ def gemini_embedder(
     """Return an embedding model of Gemini; the arguments are those of `openai_embedder`."""
     name = (model or USUAL_MODEL).removeprefix("models/")
     known, price = _KNOWN.get(name, (0, None))
-    calls = ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
+    endpoint = _endpoint(base_url, key, "embeddings")
 
     def ask(client: genai.Client, texts: Sequence[str], purpose: Purpose, seconds: float) -> NDArray[np.float32]:
         from google.genai.types import EmbedContentConfig, HttpOptions
@@ -83,15 +86,14 @@ def gemini_embedder(
             output_dimensionality=dimensions or None,
             http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
         )
-        return _embed(client, name, texts, config, calls.service.name)
+        return _embed(client, name, texts, config, endpoint.name)
 
     return RemoteEmbedder(
+        ProviderCalls(endpoint, timing),
         VectorSpace("gemini", name, dimensions or known),
         # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
         Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,
-        calls,
-        lambda: open_client(base_url, key),
         ask,
     )
 
@@ -147,10 +149,4 @@ def gemini_llm(
         written = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
         return Reply(text, TokenUsage(counts.prompt_token_count, written), is_cut)
 
-    return RemoteLlm(
-        LlmModel("gemini", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "llm"), timing),
-        log,
-        lambda: open_client(base_url, key),
-        ask,
-    )
+    return RemoteLlm(_endpoint(base_url, key, "llm"), name, log, ask, timing)

@@ -63,20 +63,30 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
     )
 
 
-class ProviderInfo(NamedTuple):
-    """The name of a provider or of the server at a configured address, and what messages say about it.
+class Endpoint(NamedTuple):
+    """Where a provider is asked, and what messages say about it.
 
-    `key` is kept only to remove it from messages; it is never shown. `key_names` are the variables that hold it, and
-    `setting` is the group of settings that chose the provider.
+    `label` is what people call the provider, and `base_url` the address of a server that speaks like it, None for its
+    own. `key` is sent, and removed from messages; it is never shown. `key_names` are the variables that hold it, and
+    `setting` is the group of settings that chose the provider. `open_client` makes a client of the provider's package
+    for address and key, and the HTTP client below it, which is what is closed.
     """
 
-    name: str
+    provider: str
+    label: str
+    base_url: str | None
     key: str
     key_names: str
     setting: str
+    open_client: Callable[[str | None, str], tuple[Any, httpx2.Client]]
 
     def __repr__(self) -> str:
-        return f"Provider({self.name!r})"
+        return f"Endpoint({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the server at {display_host(self.base_url)}" if self.base_url else self.label
 
     @property
     def model_hint(self) -> str:
@@ -87,11 +97,6 @@ class ProviderInfo(NamedTuple):
     def address_hint(self) -> str:
         """The hint for a server that does not answer."""
         return f"check the network connection, and {self.setting}.base_url if it is set: is that server running?"
-
-
-def provider_of(name: str, base_url: str | None, key: str | None, key_names: str, setting: str) -> ProviderInfo:
-    """Return the provider's name for messages; `base_url` None is the provider's own address."""
-    return ProviderInfo(f"the server at {display_host(base_url)}" if base_url else name, key or "", key_names, setting)
 
 
 # -- what comes instead of an answer -------------------------------------------------------
@@ -213,23 +218,23 @@ def quote_answer(said: str, key: str) -> str:
     return shorten(text, _QUOTED_CHARACTERS)
 
 
-def failure(service: ProviderInfo, refused: Refused, tries: int) -> ProviderFailed:
+def failure(endpoint: Endpoint, refused: Refused, tries: int) -> ProviderFailed:
     """Return a refusal as the error to raise, with a hint about what to do."""
     status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
     verb, hint = {
-        "key": ("refused the key", f"check {service.key_names}"),
+        "key": ("refused the key", f"check {endpoint.key_names}"),
         "quota": ("has no quota left for this key", "check plan and billing at the provider"),
-        "model": ("does not know the model or the address", service.model_hint),
+        "model": ("does not know the model or the address", endpoint.model_hint),
         "busy": ("could not answer", "it usually passes; try again in a minute"),
-        "timeout": ("did not answer in time", service.address_hint),
-        "unreachable": ("cannot be reached", service.address_hint),
-        "dropped": ("broke off its answer", service.address_hint),
-        "malformed": ("gave an answer that cannot be read", service.address_hint),
-    }.get(refused.kind, ("refused the request", service.model_hint))
-    said = "" if refused.kind == "timeout" else quote_answer(refused.said, service.key)
+        "timeout": ("did not answer in time", endpoint.address_hint),
+        "unreachable": ("cannot be reached", endpoint.address_hint),
+        "dropped": ("broke off its answer", endpoint.address_hint),
+        "malformed": ("gave an answer that cannot be read", endpoint.address_hint),
+    }.get(refused.kind, ("refused the request", endpoint.model_hint))
+    said = "" if refused.kind == "timeout" else quote_answer(refused.said, endpoint.key)
     colon = ": " if said else ""
-    return ProviderFailed(f"{service.name} {verb}{often}{status}{colon}{said}", hint, is_passing=refused.is_passing)
+    return ProviderFailed(f"{endpoint.name} {verb}{often}{status}{colon}{said}", hint, is_passing=refused.is_passing)
 
 
 # -- calls ---------------------------------------------------------------------------------
@@ -270,8 +275,8 @@ class ProviderCalls:
     After three failed calls in a row, further calls fail at once for a minute; after a refused key, until `close`.
     """
 
-    def __init__(self, service: ProviderInfo, timing: Timing | None = None) -> None:
-        self.service = service
+    def __init__(self, endpoint: Endpoint, timing: Timing | None = None) -> None:
+        self.endpoint = endpoint
         self.timing = timing or Timing()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -296,7 +301,11 @@ class ProviderCalls:
             ProviderFailed: it failed to the last try, or asking has stopped.
             Refused: the provider cannot work with what was sent; the caller may change it and ask again.
         """
-        self._check_pause()
+        with self._lock:
+            left = self._until - self.timing.clock()
+            if left > 0 and self._last is not None:
+                again = f"; it is asked again in {left:.0f} s" if left < math.inf else ""
+                raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
         closing = self._closing
         for tried in range(1, pace.retries + 2):
             try:
@@ -313,7 +322,7 @@ class ProviderCalls:
                 return answer
             (self.timing.sleep or closing.wait)(wait)
             if closing.is_set():
-                raise ProviderFailed(f"{self.service.name} was not asked again: it is being closed", is_passing=True)
+                raise ProviderFailed(f"{self.endpoint.name} was not asked again: it is being closed", is_passing=True)
         raise AssertionError
 
     def _attempt(self, request: Callable[[float], T], pace: Pace, deadline: float | None) -> T:
@@ -337,16 +346,9 @@ class ProviderCalls:
         is_late = deadline is not None and self.timing.clock() + wait >= deadline
         return None if is_late or wait > pace.longest_wait else wait
 
-    def _check_pause(self) -> None:
-        with self._lock:
-            left = self._until - self.timing.clock()
-            if left > 0 and self._last is not None:
-                again = f"; it is asked again in {left:.0f} s" if left < math.inf else ""
-                raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
-
     def note_failure(self, refused: Refused, tries: int = 1) -> ProviderFailed:
         """Count a failed call and return the error to raise."""
-        error = failure(self.service, refused, tries)
+        error = failure(self.endpoint, refused, tries)
         with self._lock:
             self._failures += 1
             self._last = error

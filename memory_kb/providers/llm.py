@@ -6,17 +6,14 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote_answer, read_refusal
+from memory_kb.providers.http import Endpoint, Pace, ProviderCalls, Refused, Timing, quote_answer, read_refusal
+from memory_kb.providers.protocols import is_loopback
 from memory_kb.providers.remote_embedder import estimate_tokens
 from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 from memory_kb.text import load_json
-
-if TYPE_CHECKING:
-    import httpx2
-
 
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _TYPES: Mapping[str, type] = {"object": Mapping, "array": list, "string": str, "integer": int}
@@ -83,14 +80,6 @@ class Reply(NamedTuple):
     is_cut: bool = False
 
 
-class LlmModel(NamedTuple):
-    """A model, and whether asking it costs nothing."""
-
-    provider: str
-    name: str
-    is_free: bool
-
-
 def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
     """Return a prompt that includes the schema of the form, for a server that takes none."""
     return f"{prompt}\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n{json.dumps(schema)}"
@@ -106,26 +95,23 @@ def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, objec
 
 
 class RemoteLlm:
-    """A language model over the network, whose cost is noted in a log.
-
-    `open_client` makes a client of the provider's package and the HTTP client below it.
-    """
+    """A language model over the network, whose cost is noted in a log."""
 
     def __init__(
         self,
-        model: LlmModel,
-        calls: ProviderCalls,
+        endpoint: Endpoint,
+        model: str,
         log: SpendLog,
-        open_client: Callable[[], tuple[Any, httpx2.Client]],
         ask: Callable[[Any, FormRequest], Reply],
+        timing: Timing | None = None,
     ) -> None:
-        self._model, self._calls, self._log = model, calls, log
-        self._open_client, self._ask = open_client, ask
+        self._endpoint, self._model, self._log, self._ask = endpoint, model, log, ask
+        self._calls = ProviderCalls(endpoint, timing)
         self._takes_schemas = True
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
         pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT)
-        client, http_client = self._open_client()
+        client, http_client = self._endpoint.open_client(self._endpoint.base_url, self._endpoint.key)
         deadline = self._calls.deadline(pace)
 
         def ask(request: FormRequest) -> str:
@@ -135,9 +121,8 @@ class RemoteLlm:
             try:
                 return fill_form(lambda words: self._reply(ask, words, schema), prompt, schema)
             except Misfilled as exc:
-                service = self._calls.service
-                said = f"{service.name} did not fill in the form: {quote_answer(str(exc), service.key)}"
-                raise ProviderFailed(said, service.model_hint, is_passing=True) from None
+                said = f"{self._endpoint.name} did not fill in the form: {quote_answer(str(exc), self._endpoint.key)}"
+                raise ProviderFailed(said, self._endpoint.model_hint, is_passing=True) from None
 
     def _reply(self, ask: Callable[[FormRequest], str], prompt: str, schema: Mapping[str, Any]) -> str:
         """Return an answer: asked with the schema, or with it in the prompt if the provider takes none."""
@@ -178,7 +163,8 @@ class RemoteLlm:
         return reply.text
 
     def _price(self, usage: TokenUsage) -> float:
-        return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)
+        is_free = is_loopback(self._endpoint.base_url)
+        return 0.0 if is_free else cost(self._endpoint.provider, self._model, usage)
 
     def _record(self, usage: TokenUsage) -> None:
-        self._log.record(self._model.provider, self._model.name, usage, self._price(usage))
+        self._log.record(self._endpoint.provider, self._model, usage, self._price(usage))

@@ -133,9 +133,9 @@ class _Model:
             ((states,),) = self._session.run(self._outputs[:1], {name: feed[name] for name in self._inputs})
         except Exception as exc:  # the package raises nothing narrower
             raise ProviderFailed(f"{self._config.onnx} failed: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
-        rows: Floats = np.asarray(states, np.float32)
-        mode = self._config.pooling
-        return rows.mean(axis=0) if mode == "mean" else rows[0 if mode == "cls" else -1]
+        rows, mode = np.asarray(states, np.float32), self._config.pooling
+        vector: Floats = rows.mean(axis=0) if mode == "mean" else rows[0 if mode == "cls" else -1]
+        return vector
 
     def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
         """Yield the windows of all texts, each with the prompt before it."""

@@ -1,9 +1,8 @@
 """The language model and the token counter of a vault, created when first used."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
-import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
@@ -59,8 +58,6 @@ class Models:
         return choose_counter(self._vault.settings.context.tokenizer)
 
 
-#: The vocabularies that `auto` looks for, the newer one first.
-_COMMON = ("o200k_base", "cl100k_base")
 ESTIMATE = "estimate"
 
 
@@ -75,15 +72,13 @@ class ChosenCounter(NamedTuple):
 def choose_counter(wanted: str) -> ChosenCounter:
     """Return a token counter: the estimate, a vocabulary by its name, or for `auto` the first installed one.
 
-    Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
-
     Example:
         >>> choose_counter("estimate").count("12345")
         2
     """
     if wanted == ESTIMATE:
         return ChosenCounter(count_tokens)
-    names = _COMMON if wanted == "auto" else (wanted,)
+    names = ("o200k_base", "cl100k_base") if wanted == "auto" else (wanted,)
     why = ""
     for name in names:
         try:
@@ -98,17 +93,8 @@ def choose_counter(wanted: str) -> ChosenCounter:
 
 
 def _load(name: str) -> TokenCounter:
+    """Return a counter by a vocabulary that is in tiktoken's cache; nothing is downloaded."""
     import tiktoken
-
-    with _offline():
-        encoding = tiktoken.get_encoding(name)
-    # What looks like a model's control token is text here.
-    return lambda text: len(encoding.encode(text, disallowed_special=()))
-
-
-@contextlib.contextmanager
-def _offline() -> Iterator[None]:
-    """Keep tiktoken from downloading vocabularies that are not in its cache."""
     from tiktoken import load
 
     fetch = load.read_file
@@ -120,6 +106,8 @@ def _offline() -> Iterator[None]:
 
     load.read_file = read_local
     try:
-        yield
+        encoding = tiktoken.get_encoding(name)
     finally:
         load.read_file = fetch
+    # What looks like a model's control token is text here.
+    return lambda text: len(encoding.encode(text, disallowed_special=()))

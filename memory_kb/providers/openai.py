@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
+from memory_kb.providers.http import Endpoint, ProviderCalls, Timing, open_http_client
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, RemoteLlm, Reply
 from memory_kb.providers.protocols import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.remote_embedder import RemoteEmbedder
 from memory_kb.providers.spending import SpendLog, TokenUsage
@@ -41,6 +41,10 @@ def open_client(base_url: str | None, key: str | None) -> tuple[openai.OpenAI, h
     return openai.OpenAI(api_key=key or _NO_KEY, base_url=address, http_client=http_client, max_retries=0), http_client
 
 
+def _endpoint(base_url: str | None, key: str | None, setting: str) -> Endpoint:
+    return Endpoint("openai", "OpenAI", base_url, key or "", "OPENAI_API_KEY", setting, open_client)
+
+
 def openai_embedder(
     model: str | None = None,
     base_url: str | None = None,
@@ -55,7 +59,7 @@ def openai_embedder(
     """
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))
-    calls = ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "embeddings"), timing)
+    endpoint = _endpoint(base_url, key, "embeddings")
 
     def ask(client: openai.OpenAI, texts: Sequence[str], _: Purpose, seconds: float) -> NDArray[np.float32]:
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
@@ -66,14 +70,13 @@ def openai_embedder(
             timeout=seconds,
             **options,
         )
-        return _rows_of(answer, calls.service.name)
+        return _rows_of(answer, endpoint.name)
 
     return RemoteEmbedder(
+        ProviderCalls(endpoint, timing),
         VectorSpace("openai", name, dimensions or known),
         Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,
-        calls,
-        lambda: open_client(base_url, key),
         ask,
     )
 
@@ -119,13 +122,7 @@ def openai_llm(
         )
         return _reply_of(answer)
 
-    return RemoteLlm(
-        LlmModel("openai", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "llm"), timing),
-        log,
-        lambda: open_client(base_url, key),
-        ask,
-    )
+    return RemoteLlm(_endpoint(base_url, key, "llm"), name, log, ask, timing)
 
 
 def _reply_of(answer: Any) -> Reply:

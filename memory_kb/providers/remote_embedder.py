@@ -57,40 +57,35 @@ def fit(text: str, tokens: int) -> str:
 class RemoteEmbedder:
     """An embedding model over the network, which reads `most_tokens` of one text.
 
-    A dimension of 0 in its space is learned from the first answer. `open_client` makes a client of the provider's
-    package and the HTTP client below it, which is what is closed; `ask` returns a row for each of some texts, within
+    A dimension of 0 in its space is learned from the first answer. `ask` returns a row for each of some texts, within
     some seconds.
     """
 
     def __init__(
         self,
+        calls: ProviderCalls,
         space: VectorSpace,
         limits: Limits,
         most_tokens: int,
-        calls: ProviderCalls,
-        open_client: Callable[[], tuple[Any, httpx2.Client]],
         ask: Callable[[Any, Sequence[str], Purpose, float], NDArray[np.float32]],
     ) -> None:
-        self.space = space
-        self.limits = limits
-        self._most_tokens = most_tokens
-        self._calls = calls
-        self._open_client = open_client
+        self._calls, self._most_tokens, self._ask = calls, most_tokens, ask
+        self.space, self.limits = space, limits
         self._lock = threading.Lock()
         self._opened: tuple[Any, httpx2.Client] | None = None
-        self._ask = ask
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         import numpy as np
 
         with self._lock:
-            client, _ = self._opened = self._opened or self._open_client()
+            endpoint = self._calls.endpoint
+            client, _ = self._opened = self._opened or endpoint.open_client(endpoint.base_url, endpoint.key)
         pace = self._calls.timing.paces[purpose]
         deadline = self._calls.deadline(pace)
 
         def ask(batch: Sequence[str]) -> Vectors:
             rows = self._calls.call(lambda seconds: self._ask(client, batch, purpose, seconds), pace, deadline)
-            vectors = check_vectors(rows, len(batch), self.space.dimension, self._calls.service.name)
+            vectors = check_vectors(rows, len(batch), self.space.dimension, self._calls.endpoint.name)
             self.space = self.space._replace(dimension=vectors.shape[1])
             return vectors
 
