@@ -56,7 +56,9 @@ class Backtest:
         return len({one.commit for one in self.breaches if one.mended_by})
 
 
-class _Commit(NamedTuple):
+class Commit(NamedTuple):
+    """A commit, or a change that ends at a revision, with the lines that it adds and removes."""
+
     name: str
     seconds: int
     subject: str
@@ -79,20 +81,16 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
             if _fixes(repository, guard, commit, found[place]):
                 found[place] = found[place]._replace(mended_by=commit.name[:10])
                 waiting.remove((place, seconds))
-        for breach in _breaches(repository, guard, project, commit):
+        for breach in find_breaches(repository, guard, project, commit):
             waiting.append((len(found), commit.seconds))
             found.append(breach)
     return Backtest(guard.rule, count, tuple(reversed(found)))
 
 
-def find_breaches(repository: Repository, guard: Guard, change: ChangedLines, head: str, project: str) -> list[Breach]:
-    """Return where a change that ends at a revision breaks a rule, the first such line of each file."""
-    return list(_breaches(repository, guard, project, _Commit(head, 0, "", change)))
-
-
-def read_change(repository: Repository, base: str, head: str) -> ChangedLines:
-    """Return the lines that a change adds, with their numbers, and removes, by file."""
-    return _read_diff(repository.git(*_NAMES, "diff", *_DIFF, base, head).decode("utf-8", "replace"))
+def read_change(repository: Repository, base: str, head: str) -> Commit:
+    """Return what a change between two revisions does, as one commit."""
+    diff = repository.git(*_NAMES, "diff", *_DIFF, base, head)
+    return Commit(head, 0, "", _read_diff(diff.decode("utf-8", "replace")))
 
 
 def find_covered(guard: Guard, project: str, files: Iterable[str]) -> str | None:
@@ -100,17 +98,19 @@ def find_covered(guard: Guard, project: str, files: Iterable[str]) -> str | None
     return next((one for one in files if one.startswith(project) and guard.covers(one.removeprefix(project))), None)
 
 
-def _breaches(repository: Repository, guard: Guard, project: str, commit: _Commit) -> Iterator[Breach]:
+def find_breaches(repository: Repository, guard: Guard, project: str, commit: Commit) -> Iterator[Breach]:
+    """Yield where a commit breaks a rule, the first such line of each file."""
     for path, (added, removed) in commit.files.items():
         if not find_covered(guard, project, [path]):
             continue
         new = ((number, line) for number, line in added if line not in removed)
         broken = guard.find_broken(new, functools.partial(_text, repository, commit.name, path))
         if broken:
-            yield Breach(commit.name[:10], _day(commit), commit.subject, path, broken[0], broken[1].strip())
+            day = datetime.fromtimestamp(commit.seconds, UTC).date().isoformat()
+            yield Breach(commit.name[:10], day, commit.subject, path, broken[0], broken[1].strip())
 
 
-def _fixes(repository: Repository, guard: Guard, commit: _Commit, breach: Breach) -> bool:
+def _fixes(repository: Repository, guard: Guard, commit: Commit, breach: Breach) -> bool:
     added, removed = commit.files.get(breach.path, ([], []))
     if breach.text:
         return any(line.strip() == breach.text for line in removed) and not any(
@@ -119,15 +119,11 @@ def _fixes(repository: Repository, guard: Guard, commit: _Commit, breach: Breach
     return bool(added or removed) and not guard.misses(lambda: _text(repository, commit.name, breach.path))
 
 
-def _day(commit: _Commit) -> str:
-    return datetime.fromtimestamp(commit.seconds, UTC).date().isoformat()
-
-
 def _text(repository: Repository, commit: str, path: str) -> str:
     return (repository.blob(commit, path) or b"").decode("utf-8", "replace")
 
 
-def _walk(repository: Repository) -> Iterator[_Commit]:
+def _walk(repository: Repository) -> Iterator[Commit]:
     """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
     log = repository.git(
         *_NAMES, "log", f"-{MOST_COMMITS}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
@@ -135,7 +131,7 @@ def _walk(repository: Repository) -> Iterator[_Commit]:
     for record in reversed(log.split(b"\x01")[1:]):
         name, seconds, subject, diff = record.split(b"\0", 3)
         files = _read_diff(diff.decode("utf-8", "replace"))
-        yield _Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
+        yield Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
 
 
 def _read_diff(diff: str) -> ChangedLines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import UsageError
-from memory_kb.git.backtest import ChangedLines, find_breaches, find_covered, read_change
+from memory_kb.git.backtest import Commit, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
 from memory_kb.git.metrics import (
     GrepFile,
@@ -144,9 +145,9 @@ class Evaluation:
         repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
         no_home = self._vault.machine / "revisions" / ".no-home"
-        changes = read_change(repository, sides[0][1], sides[1][1])
+        change = read_change(repository, sides[0][1], sides[1][1])
         prefix = repository.prefix(self._vault.folder)
-        changed = None if strict else frozenset(path.removeprefix(prefix) for path in changes)
+        changed = None if strict else frozenset(path.removeprefix(prefix) for path in change.files)
         past, later = (
             open_past(repository, revision, self._vault, self._vault.clock, no_home) for _, revision in sides
         )
@@ -156,28 +157,26 @@ class Evaluation:
             base = old.observe(*sides[0], [one for one in queries if one.question in known], queries, changed)
             head = new.observe(*sides[1], queries, queries, changed)
         report = compare_revisions(base, head, self._queries_path)
-        broken, notices = self._find_broken(repository, sides[1][1], changes, staged=staged)
+        broken, notices = self._find_broken(repository, change, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
-    def _find_broken(
-        self, repository: Repository, head: str, changed: ChangedLines, *, staged: bool
-    ) -> tuple[list[Problem], list[str]]:
+    def _find_broken(self, repository: Repository, change: Commit, *, staged: bool) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
         project = repository.prefix(self._vault.folder)
         checks = AllowedChecks(self._vault)
-        is_here = staged or head == repository.find("HEAD")
+        is_here = staged or change.name == repository.find("HEAD")
         problems, notices = list[Problem](), list[str]()
         for rule in self._index.read(lambda index: guarding_rules(index, ("project",))):
             said = f"breaks rule {rule.id}: {' '.join(rule.text.split())[:200]}"
             try:
                 guard = read_guard(rule)
-                broken = find_breaches(repository, guard, changed, head, project)
+                broken = find_breaches(repository, guard, project, change)
                 problems += [Problem(one.path, one.line, said) for one in broken]
             except UsageError as exc:
                 problems.append(Problem(rule.path, rule.line, str(exc)))
                 continue
-            touched = find_covered(guard, project, changed) if guard.check else None
+            touched = find_covered(guard, project, change.files) if guard.check else None
             if touched and not checks.allows(guard.check):
                 notices.append(f"the check of rule {rule.id} was not run: `memory-kb rules allow {rule.id}` allows it")
             elif touched and not is_here:
@@ -277,5 +276,8 @@ def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[s
 
 
 def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
-    base = ("HEAD", repository.find("HEAD")) if repository.has_commits else ("nothing", repository.empty_tree())
-    return base, ("what is staged", repository.staged_tree())
+    staged = repository.git("write-tree").decode().strip()
+    if repository.has_commits:
+        return ("HEAD", repository.find("HEAD")), ("what is staged", staged)
+    empty = repository.git("hash-object", "-t", "tree", os.devnull).decode().strip()
+    return ("nothing", empty), ("what is staged", staged)

@@ -60,7 +60,6 @@ class _Part(NamedTuple):
     """One entry of the result; `id` is None where nothing is promised about how it reads."""
 
     text: str
-    tail: str
     id: str | None = None
 
 
@@ -132,8 +131,7 @@ class _Merger:
         order = _order(base, ours, theirs)
         parts = [part for name in order for part in self._merge_entry(base.get(name), ours.get(name), theirs.get(name))]
         self.promised = Counter(part.id for part in parts if part.id is not None)
-        pieces = [separated(part.text + part.tail, self._newline) for part in parts[:-1]]
-        pieces += [part.text + part.tail for part in parts[-1:]]
+        pieces = [*(separated(part.text, self._newline) for part in parts[:-1]), *(part.text for part in parts[-1:])]
         return TextMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
     def _merge_entry(
@@ -143,7 +141,7 @@ class _Merger:
         if ours and theirs:
             yield self._merge_both(base, ours, theirs)
         elif left and base is None:
-            yield _Part(left.text, left.tail, left.id)
+            yield _Part(left.text + left.tail, left.id)
         elif left and base and left.text != base.text:
             yield from self._settle_removal(base, left, is_ours=left is ours)
 
@@ -155,22 +153,22 @@ class _Merger:
             return
         self._conflicts += 1
         text = f"{left.text}{self._newline}"
-        yield _Part(self._texts.oppose(text, "") if is_ours else self._texts.oppose("", text), "")
+        yield _Part(self._texts.oppose(text, "") if is_ours else self._texts.oppose("", text))
 
     def _merge_both(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> _Part:
         tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
         if theirs.text == (base or ours).text:
-            return _Part(ours.text, tail, ours.id)
+            return _Part(ours.text + tail, ours.id)
         if base and ours.text == base.text:
-            return _Part(theirs.text, tail, theirs.id)
+            return _Part(theirs.text + tail, theirs.id)
         head = self._merge_heads(base, ours, theirs)
         sides = [f"{side.body}{self._newline}" if side and side.body else "" for side in (base, ours, theirs)]
         body = self._texts.merge(*sides)
         self._conflicts += head.conflicts + body.conflicts
         entry_id = None if head.conflicts else _choose((base or ours).id, ours.id, theirs.id)
         if body.conflicts:
-            return _Part(head.text + body.text, tail.partition("\n")[2], entry_id)
-        return _Part(head.text + body.text.removesuffix(self._newline), tail, entry_id)
+            return _Part(head.text + body.text + tail.partition("\n")[2], entry_id)
+        return _Part(head.text + body.text.removesuffix(self._newline) + tail, entry_id)
 
     def _merge_heads(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> TextMerge:
         """Merge opening rule, frontmatter and closing rule."""

@@ -185,14 +185,6 @@ class Repository:
         """Whether anything was committed to the branch."""
         return bool(self._try("rev-parse", "--verify", "--quiet", "HEAD"))
 
-    def empty_tree(self) -> str:
-        """Return the tree that holds nothing, which a first commit is compared with."""
-        return self.git("hash-object", "-t", "tree", os.devnull).decode().strip()
-
-    def staged_tree(self) -> str:
-        """Return the tree of what is staged."""
-        return self.git("write-tree").decode().strip()
-
     def time_of(self, commit: str) -> int:
         """Return when a commit was made, in seconds since 1970."""
         return int(self.git("show", "-s", "--format=%ct", commit).split()[0])

@@ -1,18 +1,19 @@
-"""Install the merge driver, commit runs with a message, and open a vault at a revision."""
+"""Install the merge driver, commit what runs did to which entries and why, and open a vault at a revision."""
 
 from __future__ import annotations
 
 import functools
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git import merge_driver
 from memory_kb.git.backtest import Backtest, backtest
-from memory_kb.git.commit_message import compose_message
 from memory_kb.git.history import MOST_COMMITS, Sought, Version, find_versions
 from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
@@ -23,7 +24,9 @@ from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.store.file_edits import find_note
 from memory_kb.store.journal import Run
 from memory_kb.store.machine_folder import find_command
+from memory_kb.store.render_changes import Decision
 from memory_kb.store.undo import Undo, choose_run
+from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
     from memory_kb.git.merge_driver import GitSetup
@@ -143,7 +146,7 @@ class Git:
             for name in files
             if self._is_edited(paths[name], runs)
         ]
-        message = compose_message(runs, frozenset(paths[name] for name in files), self._name_entry, subject)
+        message = _compose_message(self._gather_lines(runs, {paths[name] for name in files}), runs, subject)
         commit = None
         if not dry_run:
             skipped = repository.skipped_hooks()
@@ -159,6 +162,22 @@ class Git:
         note = find_note(self._vault, path)
         last = [file.after for run in runs for file in run.written if file.path == path][-1]
         return (note and note.hash) != last
+
+    def _gather_lines(self, runs: Sequence[Run], paths: set[str]) -> list[_Line]:
+        """Return every entry of some files once, by the strongest thing that was done to it, with all reasons."""
+        found: dict[str, list[Decision]] = {}
+        for run in runs:
+            for one in run.made:
+                if one.path in paths or one.to in paths:
+                    found.setdefault(one.entry_id or one.to or one.path, []).append(one)
+        lines = []
+        for done in found.values():
+            path = done[-1].to or done[-1].path
+            kind, title = self._name_entry(path, done[-1].entry_id)
+            why = " ".join(dict.fromkeys(on_one_line(one.reason) for one in done if one.reason))
+            text = f"- {kind}: {on_one_line(title)} ({on_one_line(path)}){f'. {why}' if why else ''}"
+            lines.append(_Line(min(map(_group, done), key=_GROUPS.index), on_one_line(title), shorten(text, _LINE)))
+        return sorted(lines, key=lambda line: _GROUPS.index(line.group))
 
     def _name_entry(self, path: str, entry_id: str | None) -> tuple[str, str]:
         try:
@@ -215,3 +234,45 @@ class Git:
         if self._index.vector_search.embedder is not None:
             raise ProviderFailed("vectors exist only of the notes as they are now")
         return None
+
+
+#: The most characters of the subject and of a line, and lines of the body.
+_SUBJECT, _LINE = 72, 240
+_MOST_LINES = 60
+#: What is done to entries, in the order in which a message names them.
+_GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "reverted")
+
+
+class _Line(NamedTuple):
+    """What was done to an entry, for the message of a commit: `text` is the line, `title` the entry."""
+
+    group: str
+    title: str
+    text: str
+
+
+def _compose_message(lines: Sequence[_Line], runs: Sequence[Run], subject: str | None) -> str:
+    """Return the message for what some runs did."""
+    topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]
+    if len(lines) == 1:
+        topics = [f"{lines[0].group} {lines[0].title}"]
+    occasions = list(dict.fromkeys(run.occasion for run in runs if run.occasion))
+    about = f" ({on_one_line(occasions[0])})" if len(occasions) == 1 else ""
+    first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
+    body: list[str] = []
+    for group, chosen in itertools.groupby(lines, key=lambda line: line.group):
+        body += ["", f"{group.capitalize()}:", *(line.text for line in chosen)]
+    if len(body) > _MOST_LINES:
+        rest = sum(line.startswith("- ") for line in body[_MOST_LINES:])
+        body = [*body[:_MOST_LINES], f"- and {rest} more"]
+    return "\n".join((subject.strip() if subject and subject.strip() else first, *body)) + "\n"
+
+
+def _group(one: Decision) -> str:
+    if one.action.startswith("undo "):
+        return "reverted"
+    if one.action == "create":
+        return "learned"
+    if one.action == "move":
+        return "archived" if "/archive/" in f"/{one.to}" else "promoted" if "/review/" in f"/{one.path}" else "moved"
+    return "removed" if one.action == "remove" else "changed"
