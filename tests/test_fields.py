@@ -31,7 +31,7 @@ KIND_TABLE = [
 @pytest.mark.parametrize(("kind", "type_", "importance"), KIND_TABLE)
 def test_a_kind_implies_its_type_and_importance(kind: str, type_: str, importance: float) -> None:
     fields, complaints = read_fields({"kind": kind})
-    assert (fields.kind, fields.type, fields.importance) == (kind, type_, importance)
+    assert (fields["kind"], fields["type"], fields["importance"]) == (kind, type_, importance)
     assert complaints == ()
 
 
@@ -61,7 +61,7 @@ def test_kind_and_type_from_what_is_named(kind: object, type_: object, read: tup
 def test_an_empty_mapping_has_the_defaults() -> None:
     fields, complaints = read_fields({})
     assert complaints == ()
-    assert (fields.id, fields.kind, fields.type, fields.domain, fields.importance, fields.phase) == (
+    assert (fields["id"], fields["kind"], fields["type"], fields["domain"], fields["importance"], fields["phase"]) == (
         None,
         "fact",
         "declarative",
@@ -69,14 +69,27 @@ def test_an_empty_mapping_has_the_defaults() -> None:
         0.5,
         "unknown",
     )
-    assert (fields.status, fields.reinforcement_count, fields.last_reinforced, fields.created_at, fields.title) == (
+    assert (
+        fields["status"],
+        fields["reinforcement_count"],
+        fields["last_reinforced"],
+        fields["created_at"],
+        fields["title"],
+    ) == (
         None,
         0,
         None,
         None,
         None,
     )
-    assert (fields.tags, fields.priority, fields.applies_to, fields.links, fields.dated, fields.seen) == (
+    assert (
+        fields["tags"],
+        fields["priority"],
+        fields["applies_to"],
+        fields["links"],
+        fields["dated"],
+        fields["seen"],
+    ) == (
         (),
         None,
         (),
@@ -90,8 +103,8 @@ def test_an_empty_mapping_has_the_defaults() -> None:
     ("priority", "importance"), [("critical", 0.95), ("high", 0.8), ("medium", 0.5), ("normal", 0.4)]
 )
 def test_a_priority_decides_over_the_kind_and_a_number_over_both(priority: str, importance: float) -> None:
-    assert read_fields({"kind": "fact", "priority": priority})[0].importance == importance
-    assert read_fields({"kind": "policy", "priority": priority, "importance": 0.33})[0].importance == 0.33
+    assert read_fields({"kind": "fact", "priority": priority})[0]["importance"] == importance
+    assert read_fields({"kind": "policy", "priority": priority, "importance": 0.33})[0]["importance"] == 0.33
 
 
 COMPLAINTS = [
@@ -274,9 +287,9 @@ def test_links_of_every_accepted_shape() -> None:
     fields, complaints = read_fields(
         {"links": [{"to": "a", "relation": "Supersedes"}, "b", {"to": 7, "relation": "superseded_by"}]}
     )
-    assert fields.links == (Link("a", "supersedes"), Link("b", "related_to"), Link("7", "superseded_by"))
+    assert fields["links"] == (Link("a", "supersedes"), Link("b", "related_to"), Link("7", "superseded_by"))
     assert complaints == ()
-    assert read_fields({"links": "a"})[0].links == (Link("a", "related_to"),)
+    assert read_fields({"links": "a"})[0]["links"] == (Link("a", "related_to"),)
 
 
 def test_a_link_supersedes_an_entry() -> None:
@@ -333,13 +346,13 @@ NAMES = st.sampled_from(
 @given(st.dictionaries(NAMES, ANY_VALUE, max_size=8))
 def test_whatever_is_written_every_field_is_good(meta: dict[str, Any]) -> None:
     fields, complaints = read_fields(meta)
-    assert fields.kind in KINDS
-    assert fields.type in TYPES
-    assert fields.domain in DOMAINS
-    assert fields.status is None or fields.status in STATUSES
-    assert fields.priority is None or fields.priority in PRIORITIES
-    assert 0.0 <= fields.importance <= 1.0
-    assert fields.reinforcement_count >= 0
-    assert all(link.relation in RELATIONS for link in fields.links)
+    assert fields["kind"] in KINDS
+    assert fields["type"] in TYPES
+    assert fields["domain"] in DOMAINS
+    assert fields["status"] is None or fields["status"] in STATUSES
+    assert fields["priority"] is None or fields["priority"] in PRIORITIES
+    assert 0.0 <= fields["importance"] <= 1.0
+    assert fields["reinforcement_count"] >= 0
+    assert all(link.relation in RELATIONS for link in fields["links"])
     assert {complaint.field for complaint in complaints} <= meta.keys()
     assert all("\n" not in complaint.message for complaint in complaints)

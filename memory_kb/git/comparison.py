@@ -17,13 +17,10 @@ _NUMBERS = re.compile(r"\d[\d,]*")
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """What is compared of one revision.
+    """What is compared of one revision, the hash of a commit or tree.
 
-    Attributes:
-        revision: the hash of its commit or tree.
-        saved: its saved queries.
-        problems: secrets, dangling links, double ids, contradictions without a link, contexts over their budget.
-        titles: what its entries are called, by id.
+    `problems` are secrets, dangling links, double ids, contradictions without a link, contexts over their budget;
+    `titles` is what its entries are called, by id.
     """
 
     name: str
@@ -39,10 +36,9 @@ class RevisionView:
 class QueryChange:
     """One saved query before and after.
 
-    Attributes:
-        verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `fewer` where
-            only some of what it found is found still, `moved` where another entry or rank answers, `same`,
-            or `never` where neither finds what it should.
+    The verdict is `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `fewer` where
+    only some of what it found is found still, `moved` where another entry or rank answers, `same`, or `never` where
+    neither finds what it should.
     """
 
     verdict: str
@@ -78,12 +74,8 @@ class ContextChange:
 class CiReport:
     """The effects of a change of the notes.
 
-    Attributes:
-        rows: recall before and after, over the queries that both were asked.
-        findings: what is to be fixed before this goes in.
-        known: findings that were there before already; they fail nothing.
-        unasked: questions that are no longer in the file.
-        notices: what else should be known.
+    `rows` is recall before and after, over the queries that both were asked; `findings` is to be fixed before this goes
+    in, `known` was there before already and fails nothing. `unasked` are questions that are no longer in the file.
     """
 
     base: RevisionView
@@ -105,10 +97,8 @@ class CiReport:
 def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiReport:
     """Compare two revisions; `path` is the file of the saved queries."""
     before = {one.query.question: one for one in base.outcomes}
-    queries = []
-    for after in head.outcomes:
-        old = before.get(after.query.question)
-        queries.append(QueryChange(judge_query(old, after), old, after))
+    pairs = [(before.get(after.query.question), after) for after in head.outcomes]
+    queries = tuple(QueryChange(judge_query(old, after), old, after) for old, after in pairs)
     contexts = tuple(ContextChange(task, base.contexts[task], given) for task, given in head.contexts.items())
     new, known = split_problems(base.problems, head.problems)
     were_asked, are_asked = ([one.question for one in side.saved.queries] for side in (base, head))
@@ -122,7 +112,7 @@ def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiRe
         base,
         head,
         (average_results(base.name, base.outcomes), average_results(head.name, head.outcomes)),
-        tuple(queries),
+        queries,
         contexts,
         tuple(dict.fromkeys((*unread, *lost, *new))),
         tuple(dict.fromkeys(known)),
@@ -155,9 +145,9 @@ def judge_query(before: QuestionResult | None, after: QuestionResult) -> str:
 def _say_lost(change: QueryChange, path: str) -> Problem:
     query, old = change.after.query, change.before
     wanted = f"{', '.join(query.expect)} among its first {query.k} hits"
-    if old is None:
-        return Problem(path, query.line, f"the new query {query.question!r} finds none of {wanted}")
-    said = f"{query.question!r} no longer finds any of {wanted} (was rank {old.rank})"
+    said = f"the new query {query.question!r} finds none of {wanted}"
+    if old is not None:
+        said = f"{query.question!r} no longer finds any of {wanted} (was rank {old.rank})"
     return Problem(path, query.line, said)
 
 

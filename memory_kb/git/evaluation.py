@@ -89,7 +89,8 @@ class Evaluation:
         queries = self.saved_queries()
         if not queries.queries and not queries.problems:
             raise UsageError(
-                f"there are no saved queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
+                f"there are no saved queries in {queries_path(self._vault)}",
+                "`memory-kb eval --propose 10` proposes some",
             )
         depth = max([_DEPTH, *(one.k for one in queries.queries)])
         modes: dict[str, list[QuestionResult]] = {"auto": [], "text": []}
@@ -107,7 +108,7 @@ class Evaluation:
             rows.append(average_results("memory-kb, words alone", modes["text"]))
         rows.append(average_results("grep", [grep(one, files) for one in queries.queries]))
         problems = tuple(self._index.read(lambda index: check_queries(self._vault, index)))
-        return EvalReport(self._queries_path, tuple(rows), tuple(modes["auto"]), problems, tuple(degraded))
+        return EvalReport(queries_path(self._vault), tuple(rows), tuple(modes["auto"]), problems, tuple(degraded))
 
     def eval_propose(self, count: int) -> tuple[SavedQuery, ...]:
         """Propose saved queries from what people asked and from what the notes say; nothing is written.
@@ -156,7 +157,7 @@ class Evaluation:
             known = {one.question for one in old.saved_queries().queries}
             base = old.observe(*sides[0], [one for one in queries if one.question in known], queries, changed)
             head = new.observe(*sides[1], queries, queries, changed)
-        report = compare_revisions(base, head, self._queries_path)
+        report = compare_revisions(base, head, queries_path(self._vault))
         broken, notices = self._find_broken(repository, change, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
@@ -184,10 +185,6 @@ class Evaluation:
             elif touched and (why := run_check(guard.check, self._vault.folder, self._vault.environ)):
                 problems.append(Problem(touched, 1, f"{said} ({why})"))
         return problems, notices
-
-    @property
-    def _queries_path(self) -> str:
-        return queries_path(self._vault)
 
     def saved_queries(self) -> Queries:
         """Return the saved queries of this vault."""
@@ -224,7 +221,7 @@ class Evaluation:
             over = list(given.oversize)
             if query.max_tokens is not None and given.tokens > query.max_tokens:
                 over.append(f"the context for {task!r} takes {given.tokens:,} tokens and may take {query.max_tokens:,}")
-            problems += tuple(Problem(self._queries_path, 1, said) for said in over)
+            problems += tuple(Problem(queries_path(self._vault), 1, said) for said in over)
         return RevisionView(name, revision, self.saved_queries(), outcomes, contexts, problems, titles)
 
     def _examine(

@@ -34,9 +34,8 @@ _SUCCESS, _FAILURE = 0.05, 0.20
 class MergedFields(NamedTuple):
     """Two mappings, merged.
 
-    Attributes:
-        values: what is settled; a key of either side that is missing here was removed.
-        unsettled: the keys that both sides changed differently.
+    `values` is what is settled; a key of either side that is missing there was removed. The keys that both sides
+    changed differently are `unsettled`.
     """
 
     values: Mapping[str, Any]
@@ -88,7 +87,7 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         return theirs
     lists = [side for side in (ours, theirs) if side is not ABSENT]
     if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
-        return _unite(*(_listed(side) for side in (base, ours, theirs)))
+        return _unite(*(side if isinstance(side, list) else [] for side in (base, ours, theirs)))
     if isinstance(ours, dict) and isinstance(theirs, dict):
         inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
         return _UNSETTLED if inner.unsettled else dict(inner.values)
@@ -117,13 +116,7 @@ def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
     numbers = [0 if side is ABSENT else side for side in (base, ours, theirs)]
     if any(type(number) is not int for number in numbers):
         return None
-    if is_new:
-        return int(max(numbers))
-    return int(max(0, numbers[1] + numbers[2] - numbers[0]))
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
+    return int(max(numbers) if is_new else max(0, numbers[1] + numbers[2] - numbers[0]))
 
 
 def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> Any:

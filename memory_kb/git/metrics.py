@@ -34,9 +34,7 @@ class GrepFile(NamedTuple):
 class QuestionResult:
     """Where a question found what it should.
 
-    Attributes:
-        ranks: the place of each expected entry among the hits, from 1; None where it is not.
-        top: the ids of the hits, best first.
+    `ranks` has the place of each expected entry among the hits, from 1, or None; `top` are the ids of the hits.
     """
 
     query: SavedQuery
@@ -62,10 +60,8 @@ class QuestionResult:
 class MethodScore:
     """One way to search, measured over all questions that expect something.
 
-    Attributes:
-        recall: the mean share of the expected entries that are among the first hits, by how many.
-        hits: the share of the questions that found at least one there, which is what they ask for.
-        mrr: the mean of 1 / rank of the first.
+    `recall` is the mean share of the expected entries that are among the first hits, by how many; `hits` the share of
+    the questions that found at least one there, which is what they ask for; `mrr` the mean of 1 / rank of the first.
     """
 
     name: str

@@ -5,14 +5,11 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.memory import Memory
 from memory_kb.model import Location, StoredEntry
 from memory_kb.text import load_json
-
-if TYPE_CHECKING:
-    from memory_kb.markdown.fields import Fields
 
 #: The values of a row that `join_texts` takes.
 TEXT_FIELDS = ("source", "id", "title", "line", "end_line", "part", "content")
@@ -85,7 +82,7 @@ def _read_row(row: tuple[Any, ...], text: str) -> Memory:
 def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) -> Memory:
     """Return an entry of the index as a value to plan with; values it cannot use have become defaults."""
     metadata, fields = _read_metadata(entry.metadata or "{}")
-    own = fields._asdict() | {name: getattr(entry, name) for name in _SHARED}
+    own = fields | {name: getattr(entry, name) for name in _SHARED}
     del own["dated"]
     return Memory(
         **own, hash=file_hash, place=place, text=text, metadata=metadata, has_successor=bool(entry.is_superseded)
@@ -94,7 +91,7 @@ def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) 
 
 # Most entries stay as they are from one reading to the next.
 @functools.lru_cache(maxsize=4_096)
-def _read_metadata(metadata: str) -> "tuple[Mapping[str, Any], Fields]":
+def _read_metadata(metadata: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
     from memory_kb.markdown.fields import read_fields
 
     found = load_json(metadata)

@@ -31,7 +31,7 @@ from memory_kb.lsp.completion import complete_at
 from memory_kb.lsp.cursor import blocks, find_spot
 from memory_kb.lsp.open_notes import Page, Subject, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
-from memory_kb.markdown.headings import find_section
+from memory_kb.markdown.headings import sections_by_heading
 from memory_kb.model import Span
 from memory_kb.serving.workers import make_say
 from memory_kb.store.render_changes import Composition
@@ -236,7 +236,7 @@ async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
     link = page.link_at(offset)
     if link and subject.section:
         text = ls.notes.read(subject.path)
-        section = find_section(text, subject.section)
+        section = sections_by_heading(text).get(subject.section, subject.section)
         return _make_hover(page, text[section.start : section.end].strip()[:_MOST_SECTION], link.whole)
     state = await _describe(ls.notes, subject)
     return _make_hover(page, state, subject.span) if state else None

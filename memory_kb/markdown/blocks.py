@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from memory_kb.lazy_regex import lazy_regex
 
 #: A rule, the opening of a fence, and what an item of a list may begin with.
-RULE = lazy_regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
-FENCE = lazy_regex(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
+RULE = r"(?P<sign>[-*_])[ \t]*(?:(?P=sign)[ \t]*){2,}\r?$"
+FENCE = r"`{3,}(?=[^`\n]*$)|~{3,}"
 BULLETS = frozenset("-*+0123456789")
+_RULE, _FENCE = lazy_regex(RULE, re.MULTILINE), lazy_regex(FENCE, re.MULTILINE)
 _ATX = lazy_regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
 _ITEM = lazy_regex(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
 _CONTAINERS = "`~<"
@@ -81,7 +82,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
         elif first in "=-" and opened >= 0 and is_text and not bare.strip(first):
             yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
             opened = -1
-        elif first in "-*_" and RULE.match(bare):
+        elif first in "-*_" and _RULE.match(bare):
             if opened >= 0:
                 yield opened, closed, level, ""
                 opened = -1
@@ -96,7 +97,7 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
             opened, closed, level, is_item, is_text = place, start, WHOLE, True, False
             rest = line[marker.end() :].strip()
             closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
-        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or FENCE.match(bare)):
+        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _FENCE.match(bare)):
             if opened >= 0:
                 yield opened, closed, level, ""
             opened, closed, level, is_item, is_text = place, start, 0 if first == "<" else WHOLE, False, False
@@ -116,7 +117,7 @@ def _closing_of(bare: str) -> str:
     """Return what ends the fence or comment that a line opens, or no text."""
     if bare[0] == "<":
         return "-->" if bare.startswith("<!--") and "-->" not in bare[4:] else ""
-    fence = FENCE.match(bare)
+    fence = _FENCE.match(bare)
     return fence[0] if fence else ""
 
 

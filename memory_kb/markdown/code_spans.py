@@ -13,8 +13,10 @@ from memory_kb.model import Span
 _QUOTES = lazy_regex(r"(?: {0,3}>[ \t]?)*")
 _BLANKS = lazy_regex(r"[ \t]*")
 _ITEM = lazy_regex(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
-_HEADING = lazy_regex(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
-_COMMENT = lazy_regex("<!--")
+#: What is no part of a paragraph.
+_APART = lazy_regex(
+    rf"(?P<rule>{RULE})|(?P<heading>#{{1,6}}[ \t\r\n]|=+[ \t]*\r?$)|(?P<fence>{FENCE})|(?P<comment><!--)", re.MULTILINE
+)
 #: What may begin code or a comment within a paragraph; a backslash takes a sign its meaning.
 _MARK = lazy_regex(r"\\[\\`<]|<!--|`+")
 _TICKS = lazy_regex("`+")
@@ -22,8 +24,8 @@ _TICKS = lazy_regex("`+")
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
 #: Without one of these a text holds neither code nor comments.
 _HIDING = ("`", "    ", "\t", "<!--", "~~~")
-#: What begins a rule, and what else is separate from a paragraph.
-_RULES, _APART = frozenset("-*_"), frozenset("#=`~<")
+#: With what that begins which is no part of a paragraph.
+_APART_SIGNS = frozenset("-*_#=`~<")
 _TAB = 4
 #: Items within items; nobody writes so many, and time grows with their square.
 _DEEPEST = 100
@@ -43,15 +45,15 @@ def find_code(text: str) -> Iterator[Span]:
 class _Line(NamedTuple):
     """A line behind the signs of the quotes and list items that it is in.
 
-    `at` is where its text begins, `indent` the columns in front of that. `is_apart` says that it is no part of a
-    paragraph, `is_opened` that a quote or an item begins with it.
+    `at` is where its text begins, `indent` the columns in front of that. `apart` is what it is that is no part of a
+    paragraph; `is_opened` says that a quote or an item begins with it.
     """
 
     at: int
     end: int
     indent: int
     is_blank: bool
-    is_apart: bool
+    apart: re.Match[str] | None
     is_opened: bool
     is_quoted: bool
 
@@ -84,13 +86,13 @@ class _CodeFinder:
                 line = self._read_line(place, end)
                 if line.is_opened:
                     yield from self._search_until(place)
-                block = self._find_block(line) if line.is_apart or line.indent >= _TAB else None
+                block = self._find_block(line) if line.apart or line.indent >= _TAB else None
                 if block:
                     yield from self._search_until(place)
                     yield block
                     end = self._began = block.end
                     self._has_text = False
-                elif line.is_blank or (line.is_apart and self._ends_paragraph(line)):
+                elif line.is_blank or (line.apart and line.apart.lastgroup in ("rule", "heading")):
                     yield from self._search_until(place if line.is_blank else end)
                     self._began, self._has_text = end, False
                 elif not self._has_text:
@@ -118,17 +120,16 @@ class _CodeFinder:
             column = _width(text[left:at]) if at > left else 0
             is_blank = at >= end or text[at] in "\r\n"
             sign = "" if is_blank else text[at]
-            is_rule = sign in _RULES and RULE.match(text, at, end) is not None
-            is_apart = is_rule or (sign in _APART and _is_apart(text, at, end))
-            item = _ITEM.match(text, at, end) if sign in BULLETS and not is_rule else None
-            if item or is_apart:
+            apart = _APART.match(text, at, end) if sign in _APART_SIGNS else None
+            item = _ITEM.match(text, at, end) if sign in BULLETS and not apart else None
+            if item or apart:
                 self._is_quoted = left > place
-            if not is_blank and (item or is_apart or not self._has_text):
+            if not is_blank and (item or apart or not self._has_text):
                 while items and items[-1] > column and not is_opened:
                     items.pop()
             indent = column - (items[-1] if items else 0)
             if item is None or indent >= _TAB or len(items) == _DEEPEST:
-                return _Line(at, end, indent, is_blank, is_apart, is_opened, left > place)
+                return _Line(at, end, indent, is_blank, apart, is_opened, left > place)
             self._has_text, is_opened = False, True
             at = item.end()
             behind = _width(text[left : _past_blanks(text, at)]) - _width(text[left:at])
@@ -136,24 +137,14 @@ class _CodeFinder:
 
     def _find_block(self, line: _Line) -> Span | None:
         """Return the indented code, the fence or the comment that a line begins with."""
-        text, at, end = self._text, line.at, line.end
         if line.is_blank or line.indent >= _TAB:
-            return None if line.is_blank or self._has_text else Span(at, end)
-        if fence := FENCE.match(text, at, end):
+            return None if line.is_blank or self._has_text else Span(line.at, line.end)
+        what = line.apart.lastgroup if line.apart else None
+        if line.apart and what == "fence":
             column = self._items[-1] if self._items else 0
-            return Span(at, _end_of_fence(text, end, fence[0], column, is_quoted=line.is_quoted))
-        if _COMMENT.match(text, at, end) and (close := text.find("-->", at)) >= 0:
-            return Span(at, close + 3)
-        return None
-
-    def _ends_paragraph(self, line: _Line) -> bool:
-        """Return whether a line that is apart is a heading or a rule."""
-        text, at, end = self._text, line.at, line.end
-        return bool(RULE.match(text, at, end) or _HEADING.match(text, at, end))
-
-
-def _is_apart(text: str, at: int, end: int) -> bool:
-    return bool(_HEADING.match(text, at, end) or FENCE.match(text, at, end) or _COMMENT.match(text, at, end))
+            return Span(line.at, _end_of_fence(self._text, line.end, line.apart[0], column, is_quoted=line.is_quoted))
+        close = self._text.find("-->", line.at) if what == "comment" else -1
+        return Span(line.at, close + 3) if close >= 0 else None
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[Span]:

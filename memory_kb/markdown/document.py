@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.blocks import heading_text
-from memory_kb.markdown.fields import Fields, read_fields
+from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.headings import find_headings
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED, Document, Entry, Problem, Span
 from memory_kb.text import as_read, parse_date
@@ -271,24 +271,24 @@ class _LineCounter:
 
 
 def _make_entry(
-    text: str, path: str, block: FrontmatterBlock, end: int, line: int, fields: Fields, default_status: str
+    text: str, path: str, block: FrontmatterBlock, end: int, line: int, fields: dict[str, Any], default_status: str
 ) -> Entry:
     body = Span(block.span.end, end)
-    path_date = _date_in(path) if fields.dated is None or fields.seen is None else None
-    read = fields._asdict() | {
-        "id": fields.id or provisional_id(path, text[body.start : body.end]),
-        "status": fields.status or default_status,
-        "dated": fields.dated or path_date,
-        "seen": fields.seen or path_date,
+    path_date = None if fields["dated"] and fields["seen"] else _date_in(path)
+    found = {
+        "id": fields["id"] or provisional_id(path, text[body.start : body.end]),
+        "status": fields["status"] or default_status,
+        "dated": fields["dated"] or path_date,
+        "seen": fields["seen"] or path_date,
     }
     return Entry(
-        **read,
+        **(fields | found),
         metadata=block.metadata,
         span=Span(block.span.start, end),
         body=body,
         line=line,
         has_frontmatter=block.span.end > block.span.start,
-        has_own_id=fields.id is not None,
+        has_own_id=fields["id"] is not None,
         fault=block.fault,
     )
 

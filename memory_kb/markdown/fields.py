@@ -3,7 +3,6 @@
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 from collections.abc import Collection, Mapping
-from datetime import date
 from typing import Any, NamedTuple
 
 from memory_kb.model import (
@@ -16,26 +15,22 @@ from memory_kb.model import (
     SOURCES,
     STATUSES,
     TYPES,
+    Entry,
     Link,
 )
 from memory_kb.text import MOST_LISTED, as_text, parse_date, read_words
 
 
 class Field(NamedTuple):
-    """The values that a field may have.
+    """The values that a field may have, and in a sentence what it is about.
 
-    Attributes:
-        form: `text`, `words` (a list), `number` (0 to 1), `count`, `day`, `choice`, `flag`,
-            `links`, `cites`, or `any`.
-        about: what it says of the entry, in a sentence.
-        choices: its words. Of a `choice` any other is a mistake, elsewhere they are proposals.
-        is_evidence: whether only later stages read it, so that it is checked apart.
+    Its form is `text`, `words` (a list), `number` (0 to 1), `count`, `day`, `choice`, `flag`, `links`, `cites`, or
+    `any`. Of a `choice` any word but its own is a mistake, elsewhere they are proposals.
     """
 
     form: str
     about: str
     choices: tuple[str, ...] = ()
-    is_evidence: bool = False
 
 
 FIELDS: Mapping[str, Field] = {
@@ -75,7 +70,7 @@ FIELDS: Mapping[str, Field] = {
     "links": Field("links", "Typed relations to other entries.", RELATIONS),
     "cites": Field("cites", "Places in the project's files that it makes claims about, with a hash of each."),
     "valid_until": Field("any", "The last day it holds; after that it is withheld from agents."),
-    "last_verified": Field("day", "The day somebody last looked whether its claims still hold.", is_evidence=True),
+    "last_verified": Field("day", "The day somebody last looked whether its claims still hold."),
     "pinned": Field("flag", "Keeps it from automatic demotion, inversion and archiving."),
     "evergreen": Field("flag", "It does not age."),
     "flags": Field(
@@ -83,23 +78,23 @@ FIELDS: Mapping[str, Field] = {
         "Why it waits for a person's look.",
         ("review", "demotion_candidate", "removal_candidate", "stale_claim"),
     ),
-    "confidence": Field("number", "How far a rule, pitfall or skill is trusted, from 0 to 1.", is_evidence=True),
+    "confidence": Field("number", "How far a rule, pitfall or skill is trusted, from 0 to 1."),
     "maturity": Field("text", "How far a rule has come.", ("nascent", "established", "proven")),
-    "success_count": Field("count", "How often it helped.", is_evidence=True),
-    "failure_count": Field("count", "How often it did harm.", is_evidence=True),
-    "usage_count": Field("count", "How often it was used.", is_evidence=True),
-    "last_applied": Field("day", "The day it was last used.", is_evidence=True),
+    "success_count": Field("count", "How often it helped."),
+    "failure_count": Field("count", "How often it did harm."),
+    "usage_count": Field("count", "How often it was used."),
+    "last_applied": Field("day", "The day it was last used."),
     "category": Field("text", "What a rule is about."),
     "name": Field("text", "The name of a skill."),
     "description": Field("text", "What a skill is for, in a sentence."),
     "outcome": Field("text", "How an episode went.", ("success", "failure", "mixed")),
-    "quality_score": Field("number", "How well an episode went, from 0 to 1.", is_evidence=True),
+    "quality_score": Field("number", "How well an episode went, from 0 to 1."),
     "sources": Field("words", "The entries and sessions it comes from."),
     "session_id": Field("text", "The session it was learned in."),
     "agent": Field("text", "The agent that wrote it."),
     "imported_from": Field("text", "The note or export it was imported from."),
     "promoted_from": Field("text", "The level it was promoted from."),
-    "promoted_at": Field("day", "The day it was promoted.", is_evidence=True),
+    "promoted_at": Field("day", "The day it was promoted."),
     "reviewed": Field("any", "The day a person judged it."),
     "review_reason": Field("text", "Why it was rejected."),
     "snoozed_until": Field("any", "The day until which a person put the judgment off."),
@@ -109,7 +104,6 @@ FIELDS: Mapping[str, Field] = {
 #: Importance of an entry that names neither kind nor priority.
 DEFAULT_IMPORTANCE = 0.5
 
-_EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
 _MOST_COUNTED = 1_000_000_000
 
 
@@ -120,29 +114,12 @@ class Complaint(NamedTuple):
     message: str
 
 
-class Fields(NamedTuple):
-    """What an entry's frontmatter says, defaults filled in.
-
-    `status` stays None when it is not given, since a folder such as `archive/` then decides.
-    """
-
-    id: str | None
-    kind: str
-    type: str
-    domain: str
-    importance: float
-    phase: str
-    status: str | None
-    reinforcement_count: int
-    last_reinforced: str | None
-    created_at: str | None
-    title: str | None
-    tags: tuple[str, ...]
-    priority: str | None
-    applies_to: tuple[str, ...]
-    links: tuple[Link, ...]
-    dated: date | None
-    seen: date | None
+#: The fields that entries and memories do not have as attributes, so that they are only checked.
+_EVIDENCE = {
+    name: field.form
+    for name, field in FIELDS.items()
+    if field.form in ("number", "count", "day") and name not in Entry._fields
+}
 
 
 def read_kind(kind: object, type_: object) -> tuple[str, str]:
@@ -164,12 +141,14 @@ def _word(value: object) -> str:
     return str(value).strip().lower() if value is not None else ""
 
 
-def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]:
-    """Read a frontmatter mapping; what cannot be used is replaced by its default and reported.
+def read_fields(meta: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Complaint, ...]]:
+    """Return the attributes of an `Entry` that frontmatter says, defaults filled in, and what could not be used.
+
+    The status stays None where none is given, since a folder such as `archive/` then decides.
 
     Example:
         >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})
-        >>> fields.importance, fields.type, complaints[0].message
+        >>> fields["importance"], fields["type"], complaints[0].message
         (1.0, 'corrective', 'importance 7 is outside 0 to 1; read as 1.0')
     """
     reader = _Reader(meta)
@@ -182,25 +161,25 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
     )
     last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
     dated = parse_date(created_at) or parse_date(meta.get("date")) or parse_date(meta.get("created"))
-    fields = Fields(
-        id=as_text(meta.get("id")),
-        kind=kind,
-        type=type_,
-        domain=reader.choice("domain", FIELDS["domain"].choices) or "team",
-        importance=reader.number("importance", default),
-        phase=_word(meta.get("phase")) or "unknown",
-        status=reader.choice("status", FIELDS["status"].choices),
-        reinforcement_count=reader.count("reinforcement_count"),
-        last_reinforced=last_reinforced,
-        created_at=created_at,
-        title=as_text(meta.get("title")) or as_text(meta.get("name")),
-        tags=read_words(meta.get("tags")),
-        priority=priority,
-        applies_to=read_words(meta.get("applies_to")),
-        links=reader.links(),
-        dated=dated,
-        seen=parse_date(last_reinforced) or dated,
-    )
+    fields = {
+        "id": as_text(meta.get("id")),
+        "kind": kind,
+        "type": type_,
+        "domain": reader.choice("domain", FIELDS["domain"].choices) or "team",
+        "importance": reader.number("importance", default),
+        "phase": _word(meta.get("phase")) or "unknown",
+        "status": reader.choice("status", FIELDS["status"].choices),
+        "reinforcement_count": reader.count("reinforcement_count"),
+        "last_reinforced": last_reinforced,
+        "created_at": created_at,
+        "title": as_text(meta.get("title")) or as_text(meta.get("name")),
+        "tags": read_words(meta.get("tags")),
+        "priority": priority,
+        "applies_to": read_words(meta.get("applies_to")),
+        "links": reader.links(),
+        "dated": dated,
+        "seen": parse_date(last_reinforced) or dated,
+    }
     reader.check_evidence()
     return fields, tuple(reader.complaints)
 
@@ -224,7 +203,7 @@ class _Reader:
             self._complain(name, "is not a known word", read_as)
         return None
 
-    def number(self, name: str, default: float) -> float:
+    def number(self, name: str, default: float = DEFAULT_IMPORTANCE) -> float:
         value = self._meta.get(name)
         if value is None:
             return default
@@ -281,7 +260,7 @@ class _Reader:
         """Complain about the fields that only later stages read."""
         for name, form in _EVIDENCE.items() if self._meta.keys() & _EVIDENCE.keys() else ():
             if form == "number":
-                self.number(name, 0.5)
+                self.number(name)
             elif form == "count":
                 self.count(name)
             else:
@@ -289,19 +268,17 @@ class _Reader:
 
 
 _TEXT = {"type": ["string", "number", "boolean", "null"]}
-_WORDS = {
-    "anyOf": [
-        {"type": "array", "items": _TEXT, "maxItems": 200},
-        {"type": ["string", "null"]},
-    ]
-}
-_DAY = {"type": ["string", "null"], "pattern": r"^\s*\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])($|[T\s])"}
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "text": _TEXT,
-    "words": _WORDS,
+    "words": {
+        "anyOf": [
+            {"type": "array", "items": _TEXT, "maxItems": 200},
+            {"type": ["string", "null"]},
+        ]
+    },
     "number": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
     "count": {"type": ["integer", "null"], "minimum": 0, "maximum": _MOST_COUNTED},
-    "day": _DAY,
+    "day": {"type": ["string", "null"], "pattern": r"^\s*\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])($|[T\s])"},
     "flag": {"type": ["boolean", "null"]},
     "any": {},
 }

@@ -2,7 +2,8 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
@@ -101,49 +102,36 @@ def find_anchor(text: str, anchor: str) -> Span | None:
     named = re.compile(rf"^.*<\w[^<>\n]*{address}.*\S", re.IGNORECASE | re.MULTILINE).search(text)
     if named:
         return Span(*named.span())
+    headings = list(find_headings(text))
     names = dict.fromkeys((anchor, _RANGE.sub("", anchor)))
-    found = (_find_heading(text, name) or _find_address(text, name) for name in names)
+    found = (_find_by_words(headings, name) or _find_by_address(headings, name) for name in names)
     return next(filter(None, found), None)
 
 
-def _find_heading(text: str, anchor: str) -> Span | None:
+def _find_by_words(headings: Sequence[Heading], anchor: str) -> Span | None:
     """Return the heading that a link names by its words, perhaps behind those above it."""
     parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
-    done = 0
-    for heading in find_headings(text):
-        if done < len(parts) and normal_heading(heading.words) == parts[done]:
-            done += 1
-            if done == len(parts):
+    for heading in headings if parts else ():
+        if normal_heading(heading.words) == parts[0]:
+            del parts[0]
+            if not parts:
                 return heading.span
     return None
 
 
-def _find_address(text: str, anchor: str) -> Span | None:
+def _find_by_address(headings: Sequence[Heading], anchor: str) -> Span | None:
     """Return the heading that a link names as GitHub does, which numbers headings that say the same."""
-    wanted, seen = anchor.lower(), dict[str, int]()
-    for heading in find_headings(text):
+    wanted, seen = anchor.lower(), Counter[str]()
+    for heading in headings:
         address = heading_address(heading.words)
-        earlier = seen.get(address, 0)
-        if wanted == (f"{address}-{earlier}" if earlier else address):
+        if wanted == (f"{address}-{seen[address]}" if seen[address] else address):
             return heading.span
-        seen[address] = earlier + 1
+        seen[address] += 1
     return None
 
 
-def find_section(text: str, place: Span) -> Span:
-    """Return the section that a heading opens, those below it included; of any other line that line.
-
-    Example:
-        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n"
-        >>> found = find_section(note, find_anchor(note, "steps"))
-        >>> note[found.start : found.end]
-        '## Steps\\n\\nBoil.\\n\\n'
-    """
-    return sections_by_heading(text).get(place, place)
-
-
 def sections_by_heading(text: str) -> dict[Span, Span]:
-    """Return the section that each heading opens, by the place of its line.
+    """Return the section that each heading opens, those below it included, by the place of its line.
 
     Example:
         >>> found = sections_by_heading("# Tea\\n## Steps\\n### Boil\\n## Milk\\n")

@@ -55,14 +55,9 @@ def is_attachment(name: str) -> bool:
 class TextLink(NamedTuple):
     """A link to a note as it is written in a text.
 
-    Attributes:
-        target: the note it names, without the blanks around it: a name, or the path of a Markdown link.
-        span: where the name is written.
-        whole: where all of it is written, brackets included; for a reference, the line that defines it.
-        anchor: the heading or `^block` within the note, or "".
-        is_embed: whether the note is shown in its place.
-        is_wikilink: whether it is written in double brackets.
-        anchor_span: where the anchor is written.
+    `target` is the note it names, without the blanks around it: a name, or the path of a Markdown link; `span` is where
+    that is written, and `whole` where all of it is, brackets included; for a reference, the line that defines it.
+    `anchor` is the heading or `^block` within the note, or "". An embed is shown in its place.
     """
 
     target: str

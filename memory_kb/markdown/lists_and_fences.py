@@ -50,19 +50,17 @@ def render_items(items: Sequence[str], *, is_numbered: bool = False) -> str:
         2. Push:
            both remotes.
     """
-    cleaned = [clean_item(item) for item in items]
-    marks = [f"{number}. " if is_numbered else "- " for number in range(1, len(cleaned) + 1)]
-    return "\n".join(mark + _indent(item, len(mark)) for mark, item in zip(marks, cleaned, strict=True))
+    lines = []
+    for number, item in enumerate(items, 1):
+        mark = f"{number}. " if is_numbered else "- "
+        lines.append(mark + re.sub(r"\n(?=[^\n])", "\n" + " " * len(mark), clean_item(item)))
+    return "\n".join(lines)
 
 
 def clean_item(item: str) -> str:
     """Return an item as it reads back: without blanks at the ends of its lines."""
     lines = [line.rstrip() for line in plain_lines(item).strip().split("\n")]
     return "\n".join(lines) or "-"
-
-
-def _indent(item: str, width: int) -> str:
-    return "\n".join(" " * (width if place and line else 0) + line for place, line in enumerate(item.split("\n")))
 
 
 def fence(text: str) -> str:
@@ -207,30 +205,24 @@ def read_list(text: str, place: Span) -> tuple[str, ...]:
 
 def find_items(text: str, place: Span) -> list[Item]:
     """Return the items of the lists in a place; what is indented below one belongs to it."""
-    items: list[Item] = []
-    lines: list[str] = []
-    start = end = width = 0
-    is_open = is_after_blank = False
-
-    def close() -> None:
-        if is_open:
-            items.append(Item("\n".join(lines).strip("\n"), Span(start, end)))
-
+    texts: list[list[str]] = []
+    spans: list[Span] = []
+    width, is_after_blank = 0, False  # a width of 0: no item is open
     for line in scan_lines(text, place):
         blank = not line.text.strip()
         depth = len(line.text) - len(line.text.lstrip(" \t"))
+        end = line.span.start + len(line.text)
         found = _ITEM.match(line.text) if line.opens or not line.is_code else None
-        if found and (depth < width if is_open else depth < 4):
-            close()
-            is_open, start, width = True, line.span.start, width_of(found)
-            lines = [found[4].rstrip()]
-            end = line.span.start + len(line.text)
-        elif is_open and (blank or depth >= width or not (is_after_blank or line.is_code)):
-            lines.append("" if blank else line.text[min(depth, width) :].rstrip())
-            end = end if blank else line.span.start + len(line.text)
-        elif is_open:
-            close()
-            is_open, width = False, 0
+        if found and depth < (width or 4):
+            width = width_of(found)
+            texts.append([found[4].rstrip()])
+            spans.append(Span(line.span.start, end))
+        elif width and (blank or depth >= width or not (is_after_blank or line.is_code)):
+            texts[-1].append("" if blank else line.text[min(depth, width) :].rstrip())
+            if not blank:
+                spans[-1] = Span(spans[-1].start, end)
+        else:
+            width = 0
         is_after_blank = blank
-    close()
+    items = (Item("\n".join(lines).strip("\n"), span) for lines, span in zip(texts, spans, strict=True))
     return [item for item in items if item.text]

@@ -50,8 +50,7 @@ def split_text(text: str, start: int, end: int, sizes: Sizes = SECTION) -> list[
         >>> [(piece.headings, piece.end - piece.start) for piece in split_text(text, 0, len(text))]
         [(('Guide',), 739), (('Guide', 'Part 2'), 730), (('Guide', 'Part 3'), 730)]
     """
-    while end > start and text[end - 1] in " \t\r\n":
-        end -= 1
+    end = _trim(text, start, end)
     if start < end and end - start <= sizes.whole:
         first = next(scan_blocks(text, start, end), None)
         if first is None:
@@ -93,10 +92,10 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
             or block_stop - start > sizes.limit
         ):
             if start < run:
-                yield Piece(start, _trim(text, run), headings)
+                yield Piece(start, _trim(text, start, run), headings)
                 start, headings, is_headed = run, run_headings, True
             else:
-                yield Piece(start, _trim(text, stop), headings)
+                yield Piece(start, _trim(text, start, stop), headings)
                 start = -1
         if start < 0:
             start, headings, is_headed = block_start, under, True
@@ -107,20 +106,17 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
             run, run_headings = block_start, under
         stop = block_stop
         if stop - start > sizes.limit:
-            *complete, (start, _) = cut_long(text, start, _trim(text, stop), sizes.limit)
+            *complete, (start, _) = cut_long(text, start, _trim(text, start, stop), sizes.limit)
             for piece_start, piece_stop in complete:
                 yield Piece(piece_start, piece_stop, headings)
                 headings = under
     if start >= 0:
-        yield Piece(start, _trim(text, stop), headings)
+        yield Piece(start, _trim(text, start, stop), headings)
 
 
-def _trim(text: str, place: int) -> int:
-    """Return `place` moved back over white space."""
-    place = min(place, len(text))
-    while text[place - 1] in " \t\r\n":
-        place -= 1
-    return place
+def _trim(text: str, start: int, end: int) -> int:
+    """Return `end` moved back over white space."""
+    return start + len(text[start:end].rstrip(" \t\r\n"))
 
 
 def _merge_runt(pieces: Iterator[Piece], limit: int) -> Iterator[Piece]:
@@ -146,9 +142,7 @@ def cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int,
     """
     while end - start > limit:
         cut = _last_break(text, start, start + limit)
-        stop = cut
-        while stop > start and text[stop - 1] in " \t\r\n":
-            stop -= 1
+        stop = _trim(text, start, cut)
         if stop > start:
             yield start, stop
         start = cut

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 
-from memory_kb.markdown.headings import find_anchor, find_headings, find_section
+from memory_kb.markdown.headings import find_anchor, find_headings, sections_by_heading
 from memory_kb.markdown.links import find_tags
 from memory_kb.model import Span
 from memory_kb.web.addresses import attachment_address, is_harmless, link_attributes, media_kind, name_place
@@ -183,7 +183,7 @@ class _NoteRenderer(RendererHTML):
         link = self.renderInline(token.children or [], options, env)
         if found is None:
             return link
-        part = find_section(text, found)
+        part = sections_by_heading(text).get(found, found)
         inside = _draw(text[part.start : part.end], LinkBase(path, keeps_lines=env["place"].keeps_lines))
         without_ids = inside.replace(' id="', ' data-id="')
         return f'<p class="from">{link}</p>{without_ids}'
