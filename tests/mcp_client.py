@@ -83,7 +83,7 @@ async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIte
     """Speak to a server in this process, which is there at once; it ends as the others do."""
     from mcp.client.client import Client
 
-    from memory_kb.mcp.transports import ToolService
+    from memory_kb.mcp.server import ToolService
     from memory_kb.serving.workers import Address
 
     service = ToolService(Address.named(str(folder), str(home)), profile, is_watching=False)

@@ -290,7 +290,7 @@ def test_no_page_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path
     program = f"""
 import os, time
 from memory_kb.serving.workers import Address
-from memory_kb.web.background import BackgroundLooks
+from memory_kb.web.site import BackgroundLooks
 looks = BackgroundLooks({address})
 while looks.begin("lint", is_due=True):
     time.sleep(0.05)

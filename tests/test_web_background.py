@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from memory_kb.serving.workers import Address
-from memory_kb.web import background
+from memory_kb.web import site
 
 if TYPE_CHECKING:
     import pytest
@@ -21,8 +21,8 @@ def test_a_look_is_begun_when_something_changed_or_the_last_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: now))
-    looks = background.BackgroundLooks(Address.named(str(tmp_path), str(tmp_path / "home")))
+    monkeypatch.setattr(site, "time", SimpleNamespace(monotonic=lambda: now))
+    looks = site.BackgroundLooks(Address.named(str(tmp_path), str(tmp_path / "home")))
     try:
         for seconds, is_due, is_begun in MOMENTS:
             now += seconds

@@ -1,4 +1,4 @@
-"""The commands install, uninstall, bridge, export, hook and completion."""
+"""The commands install, uninstall, bridge, export, hook, completion, serve, mcp and lsp."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    Family,
-    cli,
-    dry_run_option,
-    flag,
-    option,
-    shared_options,
-    verb,
-)
+from memory_kb.cli.app import Family, cli, dry_run_option, flag, need_extra, option, shared_options, vaults_option, verb
 from memory_kb.cli.output import (
     FINDINGS,
     Options,
@@ -49,7 +41,7 @@ _YES = flag("--yes", "Do not ask on a terminal.")
 @flag("--pin-vault pin", "Name this vault in the files, so that every project uses it.")
 @_YES
 @dry_run_option()
-def install_verb(options: Options, /, agent: str | None, scope: str, folder: str | None, pin: bool, yes: bool) -> int:
+def install_verb(options: Options, /, agent: str | None, yes: bool, **where: Any) -> int:
     """Set up an agent such as claude-code or codex.
 
     AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode; without it the agents on this machine are listed.
@@ -66,14 +58,13 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     agent = agent or _choose_agent(options)
     if not agent:
         return 0
-    where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
     if not options.dry_run:
         with ProgressLine() as progress:
             kb.sync(embed=False, progress=progress)
-    code = confirm_and_run(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
+    code = _confirm_and_run(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
     if code or options.dry_run or options.as_json:
         return code
-    return 0 if print_checks(kb.prove_agent(agent, **where)) else FINDINGS
+    return print_checks(kb.prove_agent(agent, **where))
 
 
 def _choose_agent(options: Options) -> str | None:
@@ -87,13 +78,13 @@ def _choose_agent(options: Options) -> str | None:
     return str(click.prompt("Install into", type=click.Choice([one.name for one in found]), err=True))
 
 
-def print_checks(checks: Iterable[ProofCheck]) -> bool:
-    """Print each check as it is done; return whether all are good."""
-    is_good = True
+def print_checks(checks: Iterable[ProofCheck]) -> int:
+    """Print each check as it is done; return the exit code."""
+    code = 0
     for check in checks:
-        is_good = is_good and check.is_good
+        code = code if check.is_good else FINDINGS
         say(f"{'ok' if check.is_good else 'FAILED'}: {one_line(check.what)}: {one_line(check.message)}")
-    return is_good
+    return code
 
 
 @verb("uninstall")
@@ -103,7 +94,7 @@ def print_checks(checks: Iterable[ProofCheck]) -> bool:
 @_FOLDER
 @_YES
 @dry_run_option()
-def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | None, yes: bool) -> int:
+def uninstall_verb(options: Options, /, agent: str, yes: bool, **where: Any) -> int:
     """Remove memory-kb from an agent.
 
     A file that nobody wrote to since is byte for byte what it was before; from another only our own parts go.
@@ -111,12 +102,10 @@ def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | No
     \b
     memory-kb uninstall claude-code
     """
-    return confirm_and_run(
-        options, lambda dry: options.kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes
-    )
+    return _confirm_and_run(options, lambda dry: options.kb.uninstall(agent, dry_run=dry, **where), yes=yes)
 
 
-def confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes: bool) -> int:
+def _confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes: bool) -> int:
     """Run a change, or preview it with `--dry-run`; on a terminal, first show it and ask for confirmation."""
     if not (options.dry_run or yes or options.as_json) and sys.stdin.isatty():
         preview = work(True)
@@ -149,14 +138,11 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
     """
     kb = options.kb
     if agent == "doctor":
-        problems = kb.bridges.examine()
-        if options.printed_as_json({"problems": problems}):
-            return FINDINGS if problems else 0
-        return print_findings(problems)
+        return print_findings(options, kb.bridges.examine())
     if remove:
-        return confirm_and_run(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
+        return _confirm_and_run(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
     take = yes or (sys.stdin.isatty() and not options.as_json)
-    return confirm_and_run(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
+    return _confirm_and_run(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
 
 
 _NO_RULES = "There are no policies or rules yet."
@@ -229,3 +215,83 @@ def completion_verb(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(cli, {}, "memory-kb", "_MEMORY_KB_COMPLETE").source())
+
+
+_DEFAULT_PLACE = "127.0.0.1:8765"
+
+
+@verb("mcp")
+@option(
+    "--http",
+    f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=_DEFAULT_PLACE,
+)
+@option("--token", "What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN].", envvar="MEMORY_KB_MCP_TOKEN")
+@option("--profile", "Offer six tools, or all.", choice=["default", "full"], default="default")
+@flag("--no-watch", "Do not keep the index up to date between calls.")
+@vaults_option
+def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch: bool, **chosen: Any) -> int:
+    """Serve the vault to agents over MCP, on standard input and output or over HTTP.
+
+    Over HTTP it listens to this machine alone; to listen elsewhere takes a token.
+
+    \b
+    memory-kb mcp
+    memory-kb --vault ~/notes mcp --http 127.0.0.1:9000 --profile full
+    """
+    need_extra("mcp", "the MCP server", "mcp")
+    import anyio
+
+    from memory_kb.mcp.server import ToolService, serve_http, serve_stdio
+    from memory_kb.serving.host_check import parse_address
+    from memory_kb.serving.workers import Address
+
+    address = Address.named(options.vault, options.home)
+    service = ToolService(address, is_watching=not no_watch, **chosen)
+    return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
+
+
+@verb("lsp")
+@flag("--stdio", "Speak on standard input and output, which is the default.")
+def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
+    """Serve an editor as a language server.
+
+    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
+    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
+    serves the vault around the folder that the editor has open.
+
+    \b
+    memory-kb lsp
+    memory-kb --vault ~/notes lsp
+    """
+    need_extra("lsp", "the language server", "pygls")
+    from memory_kb.lsp.server import serve_lsp
+
+    return serve_lsp(options.vault, options.home)
+
+
+@verb("serve")
+@option("--host", "Where to listen.", default="127.0.0.1")
+@option("--port", "The port; 0 is any that is free.", type=click.IntRange(0, 65535), default=8766)
+@option("--token", "What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].", envvar="MEMORY_KB_SERVE_TOKEN")
+@flag("--open is_opening", "Open it in the browser.")
+@flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")
+@vaults_option
+def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: bool, **chosen: Any) -> int:
+    """Open a page in the browser to search, read and edit.
+
+    Only this machine can reach it; to listen elsewhere takes a token.
+
+    \b
+    memory-kb serve --open
+    memory-kb --vault ~/notes serve --port 0
+    """
+    need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
+    from memory_kb.serving.host_check import ListenAddress
+    from memory_kb.serving.workers import Address
+    from memory_kb.web.app import serve_page
+
+    address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
+    return serve_page(address, place, token or None, is_watching=not no_watch, **chosen)

@@ -30,20 +30,16 @@ _SECTIONS = {
 }
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
-    "agents": "install uninstall bridge hook export completion",
-    "citations": "cite verify",
+    "agents": "install uninstall bridge hook export completion serve mcp lsp",
     "entries": "init learn forget rename supersede import",
     "episodes": "capture extract reflect episode diary",
-    "evaluate": "eval benefit ci",
-    "git": "undo git commit",
+    "git": "undo git commit ci eval benefit",
     "index": "status index watch doctor lint model cache",
     "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
-    "review": "outcome review exposure",
-    "rules": "rules sweep",
+    "review": "outcome review exposure cite verify",
+    "rules": "rules sweep skills procedure",
     "search": "search show list context links stats why-not",
-    "servers": "serve mcp lsp",
     "sessions": "session",
-    "skills": "skills procedure",
     "working": "ledger handoff continuity premortem assume",
 }
 _MODULE_OF = {verb: module for module, verbs in _MODULES.items() for verb in verbs.split()}

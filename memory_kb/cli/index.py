@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import (
-    FINDINGS,
-    Options,
-    ProgressLine,
-    as_plain,
-    print_findings,
-    print_problems,
-    print_table,
-    say,
-)
+from memory_kb.cli.output import Options, ProgressLine, as_plain, print_findings, print_problems, print_table, say
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
 from memory_kb.text import pluralize
@@ -139,16 +130,14 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
     if agent:
         from memory_kb.cli.agents import print_checks
 
-        return 0 if print_checks(kb.prove_agent(agent, scope=scope)) else FINDINGS
+        return print_checks(kb.prove_agent(agent, scope=scope))
     if adopt:
         for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
             say(line)
     findings = kb.doctor(fix=fix)
-    if options.printed_as_json(findings):
-        return FINDINGS if findings.problems else 0
-    for line in findings.repaired:
+    for line in findings.repaired if not options.as_json else ():
         say(f"repaired: {line}")
-    return print_findings(findings.problems, whole=whole)
+    return print_findings(options, findings.problems, findings, whole=whole)
 
 
 @verb("lint")
@@ -164,10 +153,7 @@ def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     memory-kb lint
     memory-kb lint memory/rules
     """
-    problems = options.kb.lint(paths)
-    if options.printed_as_json({"problems": problems}):
-        return FINDINGS if problems else 0
-    return print_findings(problems, whole=whole)
+    return print_findings(options, options.kb.lint(paths), whole=whole)
 
 
 _MEGABYTE = 1_000_000
@@ -200,11 +186,10 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     if models is None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
-    if options.printed_as_json({"path": str(folder)}):
-        return
-    click.echo(str(folder))
-    first = f"Set embeddings.model to {name}, then " if name not in (None, DEFAULT_MODEL) else ""
-    say(f"{first}`memory-kb index` makes the vectors.")
+    if not options.printed_as_json({"path": str(folder)}):
+        click.echo(str(folder))
+        first = f"Set embeddings.model to {name}, then " if name not in (None, DEFAULT_MODEL) else ""
+        say(f"{first}`memory-kb index` makes the vectors.")
 
 
 @click.group("cache", cls=Family)

@@ -193,8 +193,14 @@ def print_notes(notes: Iterable[str]) -> None:
         say(f"note: {one_line(note)}")
 
 
-def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
-    """Print all findings, or only the first and each unknown word once; return the exit code."""
+def print_findings(options: Options, problems: Sequence[Problem], fields: Any = None, *, whole: bool = True) -> int:
+    """Print all findings, or only the first and each unknown word once; return the exit code.
+
+    With `--json` these are the `fields`, or the findings alone.
+    """
+    code = FINDINGS if problems else 0
+    if options.printed_as_json(fields or {"problems": problems}):
+        return code
     groups = [[problem] for problem in problems] if whole else _group_unknown_words(problems)
     shown = groups if whole else groups[:_SHOWN_FINDINGS]
     for group in shown:
@@ -205,7 +211,7 @@ def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
     elif len(shown) < len(problems):
         say("--all lists every place")
     say(pluralize(len(problems), "finding") if problems else "Nothing to fix.")
-    return FINDINGS if problems else 0
+    return code
 
 
 def _group_unknown_words(problems: Iterable[Problem]) -> list[list[Problem]]:
@@ -237,7 +243,9 @@ def print_rows(
         echo("  ".join(shown))
 
 
-def print_listing(options: Options, fields: Any, rows: Iterable[Sequence[object]], empty: str) -> None:
+def print_listing(
+    options: Options, fields: Any, rows: Iterable[Sequence[object]], empty: str, notes: Iterable[str] = ()
+) -> None:
     """Print a list: as JSON where that is asked for, else in columns, or a sentence where there is nothing."""
     if options.printed_as_json(fields):
         return
@@ -245,6 +253,7 @@ def print_listing(options: Options, fields: Any, rows: Iterable[Sequence[object]
     print_rows(listed, [{"fg": "green"}])
     if not listed:
         say(empty)
+    print_notes(notes)
 
 
 def print_table(rows: Mapping[str, object]) -> None:

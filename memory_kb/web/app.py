@@ -18,9 +18,9 @@ from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
-from memory_kb.web import entries, overview, review, search, sessions
-from memory_kb.web.addresses import ATTACHMENT_TYPES
+from memory_kb.web import entries, overview, search
 from memory_kb.web.auth import Auth
+from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ _ROUTES = (
     PageRoute("POST", "/entry/open", "read", entries.open_editor),
     PageRoute("GET", "/new", "study", entries.show_new),
     PageRoute("POST", "/new", "write", entries.create, takes_old_forms=True),
-    PageRoute("GET", "/review", "study", review.show_review),
-    PageRoute("GET", "/review/item", "study", review.show_item),
-    PageRoute("POST", "/review/judge", "write", review.judge),
+    PageRoute("GET", "/review", "study", overview.show_queue),
+    PageRoute("GET", "/review/item", "study", overview.show_item),
+    PageRoute("POST", "/review/judge", "write", overview.judge),
     PageRoute("POST", "/undo", "write", entries.undo),
     PageRoute("GET", "/graph", "study", overview.show_graph),
     PageRoute("GET", "/graph.json", "study", overview.send_graph),
-    PageRoute("GET", "/sessions", "study", sessions.show_sessions),
-    PageRoute("GET", "/session", "study", sessions.show_session),
+    PageRoute("GET", "/sessions", "study", overview.show_sessions),
+    PageRoute("GET", "/session", "study", overview.show_session),
     PageRoute("GET", "/health", "study", overview.show_health),
     PageRoute("GET", "/health/findings", "study", overview.show_findings),
 )

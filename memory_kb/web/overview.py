@@ -1,13 +1,23 @@
-"""The pages with the health of a vault, its findings and its link graph."""
+"""The pages about a whole vault: its health, findings, link graph, review queue and sessions."""
 
 from __future__ import annotations
 
+import itertools
+import re
+
+from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
+from memory_kb.context.highlight import Stretch
+from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.index.doctor import LintPass
 from memory_kb.index.link_map import LinkMap
+from memory_kb.reports import RunReport
+from memory_kb.text import encode, hash_of
 from memory_kb.web.charts import entry_address
-from memory_kb.web.site import PageRequest
+from memory_kb.web.entries import read_wanted
+from memory_kb.web.render import LinkBase, render_note
+from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, PageRequest, see_other
 from memory_kb.web_queries import LastLook
 
 _RUNS, _PROBLEMS = 15, 300
@@ -64,8 +74,7 @@ def send_graph(request: PageRequest) -> Response:
          "href": entry_address(node.id, node.path, node.line)}
         for node in links.nodes
     ]  # fmt: skip
-    edges = [{"source": one.source, "target": one.target, "relation": one.relation} for one in links.edges]
-    return JSONResponse({"nodes": nodes, "links": edges})
+    return JSONResponse({"nodes": nodes, "links": [one._asdict() for one in links.edges]})
 
 
 def _read_steps(request: PageRequest) -> int:
@@ -79,3 +88,98 @@ def _choose_links(request: PageRequest) -> LinkMap:
         return request.kb.links_around(wanted, path, _read_steps(request), _MOST_AROUND)
     folder = f"{asked.folder.strip('/')}/" if asked.folder.strip("/") else ""
     return request.kb.busiest_links(_MOST, asked.kind, asked.scope, folder)
+
+
+#: The most days that one is left out of the queue.
+_MOST_DAYS = 365
+
+
+def show_queue(request: PageRequest) -> Response:
+    """What waits for a judgment."""
+    asked, items = request.query, request.kept("review", lambda kb: kb.review.list())
+    first = (asked.page - 1) * PAGE_SIZE
+    shown = items[first : first + PAGE_SIZE]
+    texts = [Markup(render_note(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
+    pages = -(-len(items) // PAGE_SIZE)
+    return request.page("review.html", asked=asked, items=shown, total=len(items), texts=texts, pages=pages)
+
+
+def show_item(request: PageRequest) -> Response:
+    """One that waits, with its text and what each judgment would write."""
+    wanted, review = read_wanted(request.fields), request.kb.review
+    view = review.show(wanted.name(request.kb))
+    rejection = review.reject(wanted.name(request.kb), dry_run=True).diff
+    text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
+    body = Markup(render_note(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
+    return request.page(
+        "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
+        text=text.strip("\n"), was=hash_of(encode(view.text)), at=f"{view.item.path}:{view.item.line}",
+    )  # fmt: skip
+
+
+def judge(request: PageRequest) -> Response:
+    """Approve, reject, edit or snooze one that waits."""
+    judgment = request.param("judgment")
+    run = _judge(request, judgment, read_wanted(request.fields).name(request.kb))
+    said = "conflict" if run.conflicts else judgment if run.changes else "same"
+    return see_other(f"/review?said={said}{f'&run={run.run}' if run.run else ''}")
+
+
+def _judge(request: PageRequest, judgment: str, entry: str) -> RunReport:
+    review = request.kb.review
+    if judgment == "approve":
+        return review.approve(entry)
+    if judgment == "reject":
+        return review.reject(entry, reason=request.param("reason", 1_000).strip() or None)
+    if judgment == "edit":
+        try:
+            return review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
+        except ChangedOnDisk:
+            raise UsageError("somebody changed it in the meantime", "load the page again") from None
+    if judgment == "snooze":
+        days = request.param("days")
+        if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
+            raise UsageError(f"{days!r} is no number of days", f"it may be 1 to {_MOST_DAYS}")
+        return review.snooze(entry, days=int(days))
+    raise UsageError("a judgment is to approve, reject, edit or snooze")
+
+
+_EVENTS = 200
+#: So much of a long text is shown at first.
+_LONG = 1_500
+
+
+def show_sessions(request: PageRequest) -> Response:
+    """The sessions, or the events of any that fit a query."""
+    asked, sessions = request.query, request.kb.sessions
+    hits = sessions.search(asked.query, limit=PAGE_SIZE) if asked.query.strip() else None
+    seen = sessions.list().sessions
+    first = (asked.page - 1) * PAGE_SIZE
+    snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
+    return request.page(
+        "sessions.html", asked=asked, hits=hits, snippets=snippets, sessions=seen[first : first + PAGE_SIZE],
+        total=len(seen), pages=-(-len(seen) // PAGE_SIZE),
+    )  # fmt: skip
+
+
+def show_session(request: PageRequest) -> Response:
+    """One session, event by event."""
+    asked, session, sessions = request.query, request.param("session"), request.kb.sessions
+    first = (asked.page - 1) * _EVENTS
+    events = list(itertools.islice(sessions.replay(session), first, first + _EVENTS + 1))
+    seen = next((one for one in sessions.list().sessions if one.session == session), None)
+    return request.page(
+        "session.html", seen=seen, asked=asked, session=session, events=events[:_EVENTS],
+        has_more=len(events) > _EVENTS, long=_LONG,
+    )  # fmt: skip
+
+
+def read_snippet(text: str) -> tuple[Stretch, ...]:
+    """Return a snippet of the session search cut at what it marks.
+
+    Example:
+        >>> [piece.text for piece in read_snippet("a >>>flaky<<< test") if piece.is_hit]
+        ['flaky']
+    """
+    pieces = re.split(r">>>(.*?)<<<", text, flags=re.DOTALL)
+    return tuple(Stretch(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)
