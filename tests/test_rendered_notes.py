@@ -46,7 +46,7 @@ from memory_kb.web.render import LinkBase, render_note
     ],
 )
 def test_obsidian_and_github_markdown(text: str, shown: str) -> None:
-    assert render_note(text, LinkBase("a.md")).replace(">\n<", "><").strip() == shown
+    assert str(render_note(text, LinkBase("a.md"))).replace(">\n<", "><").strip() == shown
 
 
 def test_tasks_footnotes_and_tables_need_no_style() -> None:

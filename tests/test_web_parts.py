@@ -15,10 +15,11 @@ from conftest import NOW, REPOSITORY
 
 from memory_kb import KnowledgeBase
 from memory_kb.context.highlight import mark
+from memory_kb.markdown.document import parse_document
 from memory_kb.settings import Ranking
 from memory_kb.store.attachments import Attachments
 from memory_kb.web.app import check_attachment
-from memory_kb.web.charts import Aged, draw_curve
+from memory_kb.web.charts import Curve, draw_curve
 from memory_kb.web.render import LinkBase, render_note
 from memory_kb.web.search import render_passage
 
@@ -171,16 +172,22 @@ def test_a_passage_is_rendered_and_leads_nowhere(text: str, query: str, shown: s
 
 def test_a_curve_follows_the_formulas() -> None:
     today = NOW.date()
-    aged = Aged(0.5, 3, "active", date(2026, 8, 23))
-    curve = draw_curve(aged, today, Ranking())
+
+    def draw(importance: float, reinforced: int, status: str, seen: date) -> Curve:
+        head = f"importance: {importance}\nreinforcement_count: {reinforced}\nstatus: {status}\nlast_reinforced: {seen}"
+        curve = draw_curve(parse_document(f"---\n{head}\n---\nTea.\n", "a.md").entries[0], today, Ranking())
+        assert curve
+        return curve
+
+    curve = draw(0.5, 3, "active", date(2026, 8, 23))
     assert curve.value == pytest.approx(0.5 * 0.5 * 4)
     assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence
     assert curve.past.startswith("M34.0 ")
     assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
         f"M{curve.now} {curve.height}"
     )
-    assert draw_curve(Aged(0.5, 0, "retired", today), today, Ranking()).sentence.startswith("It is retired")
-    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking()).value == 0.0
+    assert draw(0.5, 0, "retired", today).sentence.startswith("It is retired")
+    assert draw(0.0, 0, "active", date(2999, 1, 1)).value == 0.0
 
 
 def test_it_is_the_released_code_of_others() -> None:

@@ -39,9 +39,8 @@ def send_attachment(request: PageRequest) -> Response:
     if file is None:
         return request.site.explain(request.http, UnknownEntry(name))
     kind = ATTACHMENT_TYPES[file.suffix.lower()]
-    return FileResponse(
-        file, media_type=kind, headers={"content-security-policy": _PICTURE_POLICY} if "image" in kind else {}
-    )
+    headers = {"content-security-policy": _PICTURE_POLICY} if "image" in kind else {}
+    return FileResponse(file, media_type=kind, headers=headers)
 
 
 def check_attachment(vault: Vault, path: str) -> Path | None:
@@ -57,22 +56,18 @@ def check_attachment(vault: Vault, path: str) -> Path | None:
     return real if real.suffix.lower() in ATTACHMENT_TYPES else None
 
 
-def send_generation(request: PageRequest) -> Response:
-    """The number of the index's state, for a page that shows when it is old."""
-    return PlainTextResponse(str(request.kb.generation))
-
-
 _ROUTES = (
     PageRoute("GET", "/", "read", search.show_search),
     PageRoute("GET", "/results", "read", search.show_results),
     PageRoute("GET", "/browse", "read", search.show_browse),
     PageRoute("GET", "/go", "read", search.go),
-    PageRoute("GET", "/generation", "read", send_generation),
+    # The number of the index's state, for a page that shows when it is old.
+    PageRoute("GET", "/generation", "read", lambda request: PlainTextResponse(str(request.kb.generation))),
     PageRoute("GET", "/attachment", "read", send_attachment),
     PageRoute("GET", "/entry", "read", entries.show_entry),
-    PageRoute("GET", "/entry/links", "study", entries.show_links),
-    PageRoute("GET", "/entry/exposure", "study", entries.show_exposure),
-    PageRoute("GET", "/entry/changes", "study", entries.show_changes),
+    PageRoute("GET", "/entry/links", "study", entries.show_part),
+    PageRoute("GET", "/entry/exposure", "study", entries.show_part),
+    PageRoute("GET", "/entry/changes", "study", entries.show_part),
     PageRoute("GET", "/entry/hash", "read", entries.show_hash),
     PageRoute("GET", "/entry/edit", "read", entries.show_form),
     PageRoute("GET", "/entry/names", "study", entries.complete),
@@ -113,18 +108,9 @@ def make_app(site: Site) -> Starlette:
         file = _ASSETS.get(request.path_params["name"])
         if file is None:
             raise HTTPException(404)
+        caching = "max-age=31536000, immutable" if request.url.query else "no-cache"
         kind = mimetypes.guess_type(file.name)[0] or "text/plain"
-        return FileResponse(
-            file,
-            media_type=kind,
-            headers={"cache-control": "max-age=31536000, immutable" if request.url.query else "no-cache"},
-        )
-
-    async def send_frame(request: Request) -> Response:
-        return site.page(request, "diagram.html", headers=_FRAME_HEADERS)
-
-    async def send_icon(_: Request) -> Response:
-        return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
+        return FileResponse(file, media_type=kind, headers={"cache-control": caching})
 
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -135,8 +121,8 @@ def make_app(site: Site) -> Starlette:
     routes = [
         *(Route(route.path, site.handle(route), methods=[route.method]) for route in _ROUTES),
         Route("/static/{name}", send_asset),
-        Route("/diagram", send_frame),
-        Route("/favicon.ico", send_icon),
+        Route("/diagram", lambda request: site.page(request, "diagram.html", headers=_FRAME_HEADERS)),
+        Route("/favicon.ico", lambda _: FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")),
     ]
     return Starlette(routes=routes, exception_handlers=handlers)
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from memory_kb.model import Parts
+from memory_kb.model import Entry, Parts
 from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
 from memory_kb.text import pluralize
@@ -16,15 +16,6 @@ WIDTH, HEIGHT = 320.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
 _STEPS = 48
 _LONGEST_DAYS = 3_650
-
-
-class Aged(NamedTuple):
-    """What the prominence of an entry depends on; `seen` is the day that its age counts from."""
-
-    importance: float
-    reinforced: int
-    status: str
-    seen: date
 
 
 class Tick(NamedTuple):
@@ -50,62 +41,50 @@ class Curve(NamedTuple):
     sentence: str
 
 
-def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
-    """Return prominence from the day an entry was last reinforced to two half-lives from now.
+def draw_curve(entry: Entry, today: date, ranking: Ranking) -> Curve | None:
+    """Return prominence from the day an entry was last reinforced to two half-lives from now; None without such a day.
 
     Example:
-        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1))
-        >>> curve = draw_curve(aged, date(2026, 4, 1), Ranking())
+        >>> from memory_kb.markdown.document import parse_document
+        >>> note = "---\\nimportance: 0.5\\nreinforcement_count: 3\\nlast_reinforced: 2026-01-01\\n---\\nTea."
+        >>> curve = draw_curve(parse_document(note, "a.md").entries[0], date(2026, 4, 1), Ranking())
         >>> curve.value, curve.sentence
         (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
+    if entry.seen is None:  # it would be a level line
+        return None
     seen = min(entry.seen, today)
 
     def value_on(day: date) -> float:
-        return prominence(entry.importance, (day - seen).days, entry.reinforced, entry.status, ranking)
+        return prominence(entry.importance, (day - seen).days, entry.reinforcement_count, entry.status, ranking)
 
     begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
     end = today + timedelta(days=max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days))))
-    axes = _Axes(begin, max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08)
-    value = value_on(today)
-    now, height = axes.place(today, value)
-    later = today + timedelta(days=round(ranking.half_life_days))
+    days, highest = max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08
+
+    def place(day: date, value: float) -> tuple[float, float]:
+        x = _LEFT + (day - begin).days / days * (WIDTH - _LEFT - _RIGHT)
+        return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def line(first: date, last: date) -> str:
+        length = (last - first).days
+        drawn = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in drawn)
+
+    value, later = value_on(today), today + timedelta(days=round(ranking.half_life_days))
+    now, height = place(today, value)
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
+    said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
     return Curve(
-        past=axes.line(begin, today, value_on),
-        future=axes.line(today, end, value_on),
+        past=line(begin, today),
+        future=line(today, end),
         now=now,
         height=height,
         value=value,
-        days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
-        values=tuple(
-            Tick(axes.place(today, share * axes.highest)[1], f"{share * axes.highest:.2g}") for share in (0.0, 0.5, 1.0)
-        ),
-        sentence="It is retired, so it does not surface by itself."
-        if entry.status == "retired"
-        else f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used.",
+        days=(Tick(_LEFT, f"{begin:%Y-%m}"), Tick(now, "today"), Tick(WIDTH - _RIGHT, f"{end:%Y-%m}")),
+        values=tuple(Tick(place(today, share)[1], f"{share:.2g}") for share in (0.0, 0.5 * highest, highest)),
+        sentence="It is retired, so it does not surface by itself." if entry.status == "retired" else said,
     )
-
-
-class _Axes(NamedTuple):
-    """The days and values that a drawing has room for."""
-
-    begin: date
-    days: int
-    highest: float
-
-    def place(self, day: date, value: float) -> tuple[float, float]:
-        x = _LEFT + (day - self.begin).days / self.days * (WIDTH - _LEFT - _RIGHT)
-        return round(x, 1), round(HEIGHT - _BOTTOM - value / self.highest * (HEIGHT - _TOP - _BOTTOM), 1)
-
-    def line(self, first: date, last: date, value_on: Callable[[date], float]) -> str:
-        length = (last - first).days
-        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
-        return "M" + " L".join("{} {}".format(*self.place(day, value_on(day))) for day in days)
-
-
-def _short(day: date) -> str:
-    return f"{day:%Y-%m}"
 
 
 class Bar(NamedTuple):
@@ -212,14 +191,6 @@ def show_command(arguments: Mapping[str, object]) -> str:
     return " ".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
-def _editor_address(file: str, line: int) -> str:
-    return f"vscode://file{quote(file if file.startswith('/') else '/' + file)}:{line}"
-
-
-def _obsidian_address(file: str) -> str:
-    return f"obsidian://open?path={quote(file, safe='')}"
-
-
 FILTERS: dict[str, Callable[..., Any]] = {
     "bars": make_bars,
     "diff_lines": read_diff,
@@ -228,6 +199,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "value": show_value,
     "command": show_command,
     "count": pluralize,
-    "editor_address": _editor_address,
-    "obsidian_address": _obsidian_address,
+    "editor_address": lambda file, line: f"vscode://file{quote(file if file.startswith('/') else '/' + file)}:{line}",
+    "obsidian_address": lambda file: f"obsidian://open?path={quote(file, safe='')}",
 }

@@ -6,12 +6,10 @@ import contextlib
 import shlex
 import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.editing.source import Source
@@ -19,11 +17,10 @@ from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageErr
 from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
-from memory_kb.model import Entry
 from memory_kb.regular_files import read_file
 from memory_kb.reports import RunReport
 from memory_kb.text import load_json, read_words
-from memory_kb.web.charts import Aged, Curve, draw_curve
+from memory_kb.web.charts import draw_curve
 from memory_kb.web.properties import find_properties, note_from_form, split_frontmatter
 from memory_kb.web.render import (
     MAX_RENDERED,
@@ -34,7 +31,7 @@ from memory_kb.web.render import (
     render_note,
     without_title,
 )
-from memory_kb.web.site import LONGEST_FORM, Handler, PageRequest, Parameters, param, see_other
+from memory_kb.web.site import LONGEST_FORM, PageRequest, Parameters, param, see_other
 
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
@@ -78,18 +75,11 @@ def show_entry(request: PageRequest) -> Response:
     contents = find_contents(text)
     return request.page(
         "entry.html", choices=request.choices(), source=source, view=view, entry=source.entry,
-        curve=_draw_curve(kb, source.entry), ranking=kb.vault.settings.ranking,
-        body=None if is_plain else Markup(render_note(text, place)),  # noqa: S704 - the renderer escapes
+        curve=draw_curve(source.entry, kb.today(), kb.vault.settings.ranking), ranking=kb.vault.settings.ranking,
+        body=None if is_plain else render_note(text, place),
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(metadata.get("aliases", metadata.get("alias"))) if metadata else (),
     )  # fmt: skip
-
-
-def _draw_curve(kb: KnowledgeBase, entry: Entry) -> Curve | None:
-    if entry.seen is None:  # it would be a level line
-        return None
-    aged = Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
-    return draw_curve(aged, kb.today(), kb.vault.settings.ranking)
 
 
 def _place_of(request: PageRequest, path: str, text: str) -> LinkBase:
@@ -125,20 +115,11 @@ def _read_passage(lines: str, first: int) -> range:
     return range(max(0, int(start[:9]) - first), max(0, int((end or start)[:9]) - first + 1))
 
 
-def _part(template: str, look: Callable[[KnowledgeBase, str], object]) -> Handler:
-    """Return the handler of a part of an entry's page that takes a slow read."""
-
-    def show(request: PageRequest) -> Response:
-        wanted = read_wanted(request.fields)
-        return request.page(template, found=look(request.kb, wanted.name(request.kb)), wanted=wanted)
-
-    return show
-
-
-#: What it links to and what links to it; who was shown it; what runs and commits changed in it.
-show_links = _part("links.html", lambda kb, name: kb.links(name))
-show_exposure = _part("exposure.html", lambda kb, name: kb.exposure(name))
-show_changes = _part("changes.html", lambda kb, name: kb.past_of(name))
+def show_part(request: PageRequest) -> Response:
+    """A part of an entry's page that takes a slow read: its links, its exposure, or what changed in it."""
+    kb, part, wanted = request.kb, request.http.url.path.rpartition("/")[2], read_wanted(request.fields)
+    look = {"links": kb.links, "exposure": kb.exposure, "changes": kb.past_of}[part]
+    return request.page(f"{part}.html", found=look(wanted.name(kb)), wanted=wanted)
 
 
 def show_hash(request: PageRequest) -> Response:
@@ -172,14 +153,12 @@ def create(request: PageRequest) -> Response:
 
 
 def _draw_new(request: PageRequest, problem: str, folder: str | None) -> Response:
-    def look(kb: KnowledgeBase) -> tuple[list[str], str]:
-        folders = {one.path.rpartition("/")[0] for one in kb.list() if not one.path.startswith("~")}
-        return sorted(folders - {""})[:_MOST_FOLDERS], "memory/learnings" if kb.vault.memory else ""
-
-    folders, usual = request.kept("folders", look)
+    paths = request.kept("folders", lambda kb: {one.path.rpartition("/")[0] for one in kb.list()})
+    usual = "memory/learnings" if request.kb.vault.memory else ""
     return request.page(
         "new.html", status=422 if problem else 200, title=request.param("title"),
-        folder=usual if folder is None else folder, folders=folders,
+        folder=usual if folder is None else folder,
+        folders=sorted(path for path in paths if path and not path.startswith("~"))[:_MOST_FOLDERS],
         text=request.param("text", LONGEST_FORM).replace("\r\n", "\n"), problem=problem,
     )  # fmt: skip
 
@@ -187,18 +166,16 @@ def _draw_new(request: PageRequest, problem: str, folder: str | None) -> Respons
 def preview(request: PageRequest) -> Response:
     """What is being written, as it will read."""
     _, body = split_frontmatter(request.param("text", MAX_RENDERED).replace("\r\n", "\n"))
-    place = _place_of(request, _read_path(request), body)
-    return request.page("preview.html", body=Markup(render_note(body, place)))  # noqa: S704 - the renderer escapes
+    return request.page("preview.html", body=render_note(body, _place_of(request, _read_path(request), body)))
 
 
 def show_remarks(request: PageRequest) -> Response:
     """The findings of `lint` in a text that is being written."""
     text = note_from_form(request.fields)
     remarks = request.kb.examine(_read_path(request), text)
-    shown = [
-        (text.count("\n", 0, one.span.start) + 1, one.weight, one.message) for one in remarks if one.weight != "hint"
-    ]
-    return request.page("remarks.html", remarks=shown[:_MOST_REMARKS])
+    shown = [one for one in remarks if one.weight != "hint"][:_MOST_REMARKS]
+    lines = [(text.count("\n", 0, one.span.start) + 1, one.weight, one.message) for one in shown]
+    return request.page("remarks.html", remarks=lines)
 
 
 def _read_path(request: PageRequest) -> str:
@@ -251,7 +228,7 @@ def _give_back(request: PageRequest, problem: str) -> Response:
     theirs = source.text if source.hash != request.param("was") else None
     base = request.param("base", LONGEST_FORM).replace("\r\n", "\n")
     merged = _merge(base, text, theirs.replace("\r\n", "\n")) if theirs is not None and base else None
-    return _draw_form(request, source, text, problem=problem, theirs=theirs, merged=merged)
+    return _draw_form(request, source, text, problem, theirs, merged)
 
 
 def _merge(base: str, mine: str, theirs: str) -> str | None:
@@ -269,7 +246,6 @@ def _draw_form(
     request: PageRequest,
     source: Source,
     text: str,
-    *,
     problem: str = "",
     theirs: str | None = None,
     merged: str | None = None,
@@ -313,9 +289,8 @@ def open_editor(request: PageRequest) -> Response:
     """Open the file of an entry with the editor command that the server was started with."""
     info = request.site.info
     if not info.editor or not info.is_local:
-        raise UsageError(
-            "no editor is set", "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
-        )
+        hint = "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
+        raise UsageError("no editor is set", hint)
     wanted = read_wanted(request.fields)
     source = wanted.find(request.kb)
     start_editor(info.editor, source.file, source.view.line)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 
-from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.context.highlight import Stretch
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.index.doctor import LintPass
 from memory_kb.index.link_map import LinkMap
-from memory_kb.reports import RunReport
 from memory_kb.text import encode, hash_of
 from memory_kb.web.charts import entry_address
 from memory_kb.web.entries import read_wanted
@@ -47,7 +45,7 @@ def show_findings(request: PageRequest) -> Response:
 def _look_again(request: PageRequest, verb: str) -> tuple[LastLook, bool]:
     """Return what `lint` or `doctor` found last, and whether a large vault is being examined in the background."""
     last = request.kb.last_look(verb)
-    return last, last.is_large and request.site.look_again(verb, is_current=last.is_current)
+    return last, last.is_large and request.site.looks.begin(verb, is_due=not last.is_current)
 
 
 #: So many entries can still be distinguished, of all and around one.
@@ -58,17 +56,16 @@ _STEPS = (1, 2, 3, 4)
 
 def show_graph(request: PageRequest) -> Response:
     """The link graph: around one entry, or around the entries with the most links."""
-    links = _choose_links(request)
+    links, steps = _choose_links(request)
     return request.page(
-        "graph.html", is_looking=_look_again(request, "lint")[1], asked=request.query, links=links,
-        center=request.param("id", 1_000), choices=request.choices(), depths=_STEPS, steps=_read_steps(request),
-        at=request.param("at", 1_000),
+        "graph.html", is_looking=_look_again(request, "lint")[1], asked=request.query, links=links, depths=_STEPS,
+        center=request.param("id", 1_000), choices=request.choices(), steps=steps, at=request.param("at", 1_000),
     )  # fmt: skip
 
 
 def send_graph(request: PageRequest) -> Response:
     """The link graph as JSON, for the script that draws it."""
-    links = _choose_links(request)
+    links, _ = _choose_links(request)
     nodes = [
         {"id": node.key, "name": node.title, "kind": node.kind, "scope": node.scope, "status": node.status,
          "href": entry_address(node.id, node.path, node.line)}
@@ -77,17 +74,15 @@ def send_graph(request: PageRequest) -> Response:
     return JSONResponse({"nodes": nodes, "links": [one._asdict() for one in links.edges]})
 
 
-def _read_steps(request: PageRequest) -> int:
-    word = request.param("steps")
-    return int(word) if word in map(str, _STEPS) else 2
-
-
-def _choose_links(request: PageRequest) -> LinkMap:
-    asked, wanted, path = request.query, request.param("id", 1_000), request.param("at", 1_000).rpartition(":")[0]
+def _choose_links(request: PageRequest) -> tuple[LinkMap, int]:
+    """Return the links that are asked for, and how far away from the entry in the middle they go."""
+    asked, wanted, word = request.query, request.param("id", 1_000), request.param("steps")
+    steps = int(word) if word in map(str, _STEPS) else 2
     if wanted:
-        return request.kb.links_around(wanted, path, _read_steps(request), _MOST_AROUND)
+        path = request.param("at", 1_000).rpartition(":")[0]
+        return request.kb.links_around(wanted, path, steps, _MOST_AROUND), steps
     folder = f"{asked.folder.strip('/')}/" if asked.folder.strip("/") else ""
-    return request.kb.busiest_links(_MOST, asked.kind, asked.scope, folder)
+    return request.kb.busiest_links(_MOST, asked.kind, asked.scope, folder), steps
 
 
 #: The most days that one is left out of the queue.
@@ -99,7 +94,7 @@ def show_queue(request: PageRequest) -> Response:
     asked, items = request.query, request.kept("review", lambda kb: kb.review.list())
     first = (asked.page - 1) * PAGE_SIZE
     shown = items[first : first + PAGE_SIZE]
-    texts = [Markup(render_note(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
+    texts = [render_note(item.text, LinkBase(item.path)) for item in shown]
     pages = -(-len(items) // PAGE_SIZE)
     return request.page("review.html", asked=asked, items=shown, total=len(items), texts=texts, pages=pages)
 
@@ -110,7 +105,7 @@ def show_item(request: PageRequest) -> Response:
     view = review.show(wanted.name(request.kb))
     rejection = review.reject(wanted.name(request.kb), dry_run=True).diff
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
-    body = Markup(render_note(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
+    body = render_note(text, LinkBase(view.item.path))
     return request.page(
         "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
         text=text.strip("\n"), was=hash_of(encode(view.text)), at=f"{view.item.path}:{view.item.line}",
@@ -119,29 +114,26 @@ def show_item(request: PageRequest) -> Response:
 
 def judge(request: PageRequest) -> Response:
     """Approve, reject, edit or snooze one that waits."""
-    judgment = request.param("judgment")
-    run = _judge(request, judgment, read_wanted(request.fields).name(request.kb))
-    said = "conflict" if run.conflicts else judgment if run.changes else "same"
-    return see_other(f"/review?said={said}{f'&run={run.run}' if run.run else ''}")
-
-
-def _judge(request: PageRequest, judgment: str, entry: str) -> RunReport:
-    review = request.kb.review
+    judgment, review = request.param("judgment"), request.kb.review
+    entry = read_wanted(request.fields).name(request.kb)
     if judgment == "approve":
-        return review.approve(entry)
-    if judgment == "reject":
-        return review.reject(entry, reason=request.param("reason", 1_000).strip() or None)
-    if judgment == "edit":
+        run = review.approve(entry)
+    elif judgment == "reject":
+        run = review.reject(entry, reason=request.param("reason", 1_000).strip() or None)
+    elif judgment == "edit":
         try:
-            return review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
+            run = review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
         except ChangedOnDisk:
             raise UsageError("somebody changed it in the meantime", "load the page again") from None
-    if judgment == "snooze":
+    elif judgment == "snooze":
         days = request.param("days")
         if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
             raise UsageError(f"{days!r} is no number of days", f"it may be 1 to {_MOST_DAYS}")
-        return review.snooze(entry, days=int(days))
-    raise UsageError("a judgment is to approve, reject, edit or snooze")
+        run = review.snooze(entry, days=int(days))
+    else:
+        raise UsageError("a judgment is to approve, reject, edit or snooze")
+    said = "conflict" if run.conflicts else judgment if run.changes else "same"
+    return see_other(f"/review?said={said}{f'&run={run.run}' if run.run else ''}")
 
 
 _EVENTS = 200

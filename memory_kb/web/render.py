@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -12,6 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markupsafe import Markup
 
 from memory_kb.markdown.headings import find_anchor, find_headings, sections_by_heading
 from memory_kb.markdown.links import find_tags
@@ -57,15 +57,18 @@ class LinkBase(NamedTuple):
     keeps_lines: bool = False
 
 
-def render_note(text: str, place: LinkBase) -> str:
+def render_note(text: str, place: LinkBase) -> Markup:
     """Return the HTML of a note; raw HTML is there as text, headings one level lower.
 
     Example:
-        >>> render_note("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
-        '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
+        >>> print(render_note("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md")))
+        <h2 id="at-a-b">A &lt;b&gt;</h2>
+        <p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>
+        <BLANKLINE>
     """
     # What scrolls can be reached by keys.
-    return _draw(text, place).replace("<pre><code", '<pre tabindex="0"><code')
+    html = _draw(text, place).replace("<pre><code", '<pre tabindex="0"><code')
+    return Markup(html)  # noqa: S704 - the renderer escapes
 
 
 def _draw(text: str, place: LinkBase) -> str:
@@ -104,13 +107,17 @@ def find_contents(text: str) -> list[tuple[int, str, str]]:
 
 @functools.cache
 def _parser() -> MarkdownIt:
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
     from mdit_py_plugins.footnote import footnote_plugin
     from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 
     options = {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code}
     parser = MarkdownIt("commonmark", options, renderer_cls=_NoteRenderer)
     parser.enable(["table", "strikethrough"]).use(footnote_plugin).use(gfm_autolink_plugin)
-    add_formulas(parser)
+    # `$inline$` and `$$display$$` are formulas, `$5 and $10` are none.
+    parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
+    for name in ("math_inline", "math_inline_double", "math_block"):
+        parser.add_render_rule(name, _draw_formula)
     parser.validateLink = is_harmless  # type: ignore[method-assign,assignment]
     add_note_syntax(parser)
     return parser
@@ -134,10 +141,11 @@ def _colour_code(code: str, language: str, _attributes: str) -> str:
 
 def _picture(name: str, path: str, shown: str, size: str) -> str:
     """Return the HTML of a picture of the vault, as wide and high as it says."""
-    width, _, height = size.partition("x")
-    source = escape(attachment_address(name, path))
-    sizes = (f' width="{width}"' if width else "") + (f' height="{height}"' if height else "")
-    return f'<img src="{source}" alt="{escape(shown or name)}"{sizes} loading="lazy">'
+    sizes = [
+        f' {side}="{length}"' for side, length in zip(("width", "height"), size.split("x"), strict=False) if length
+    ]
+    source, label = escape(attachment_address(name, path)), escape(shown or name)
+    return f'<img src="{source}" alt="{label}"{"".join(sizes)} loading="lazy">'
 
 
 class _NoteRenderer(RendererHTML):
@@ -230,15 +238,6 @@ _CLASSES = {
 _COLOUR = re.compile(r"(?:^|;)color: ?(#[0-9A-Fa-f]{6})")
 
 
-def add_formulas(parser: MarkdownIt) -> None:
-    """Read `$inline$` and `$$display$$` formulas; `$5 and $10` are none."""
-    from mdit_py_plugins.dollarmath import dollarmath_plugin
-
-    parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
-    for name in ("math_inline", "math_inline_double", "math_block"):
-        parser.add_render_rule(name, _draw_formula)
-
-
 def convert(formula: str, *, is_display: bool) -> str:
     r"""Return the MathML of a formula; one that cannot be read is there as it is written.
 
@@ -252,7 +251,7 @@ def convert(formula: str, *, is_display: bool) -> str:
             return _STYLE.sub(_name_style, drawn).replace("<math display", '<math tabindex="0" display', 1)
         except Exception:  # noqa: BLE001, S110 - what a note holds never keeps it from being shown
             pass
-    return f'<code class="formula" title="a formula that cannot be read">{html.escape(formula)}</code>'
+    return f'<code class="formula" title="a formula that cannot be read">{escape(formula)}</code>'
 
 
 @functools.cache

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from memory_kb.context.highlight import Stretch, mark, mark_words, read_query_words
-from memory_kb.kb import KnowledgeBase
-from memory_kb.model import PER_ENTRY, Hit, SearchResult
+from memory_kb.model import PER_ENTRY, Hit
 from memory_kb.web.charts import entry_address
 from memory_kb.web.render import LinkBase, render_note, without_title
 from memory_kb.web.site import PAGE_SIZE, PageQuery, PageRequest, see_other
@@ -41,7 +40,7 @@ class ShownHit(NamedTuple):
 
 def show_search(request: PageRequest) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
-    return _draw_search(request, "search.html", limit=_MORE if request.param("more") else _LIMIT)
+    return _draw_search(request, "search.html", _MORE if request.param("more") else _LIMIT)
 
 
 def show_results(request: PageRequest) -> Response:
@@ -49,18 +48,26 @@ def show_results(request: PageRequest) -> Response:
     address = request.query.address("/")
     if "hx-request" not in request.http.headers:
         return see_other(address)
-    return _draw_search(request, "results.html", limit=_TYPING, is_typing=True, headers={"hx-replace-url": address})
+    return _draw_search(request, "results.html", _TYPING, is_typing=True, headers={"hx-replace-url": address})
 
 
 def _draw_search(
-    request: PageRequest, template: str, *, limit: int, is_typing: bool = False, headers: dict[str, str] | None = None
+    request: PageRequest, template: str, limit: int, *, is_typing: bool = False, headers: dict[str, str] | None = None
 ) -> Response:
-    asked, vaults = request.query, request.site.info.vaults
+    kb, asked, vaults = request.kb, request.query, request.site.info.vaults
     found: dict[str, Any] = {"notes": [], "result": None, "newest": None, "recent": None}
     if asked.query.strip():
-        found["notes"], found["result"] = _search_notes(request.kb, asked, limit, vaults, is_typing=is_typing)
+        how: dict[str, Any] = {
+            "mode": "text" if is_typing else "auto",
+            "explain": True,
+            "is_typing": is_typing,
+            "vaults": vaults,
+        }
+        found["result"] = kb.search(asked.query, limit=limit, per_entry=PER_ENTRY, **how, **asked.filters)
+        own = kb.index.team.name if vaults else None
+        found["notes"] = [[_show_hit(hit, asked.query, own) for hit in hits] for hits in found["result"].notes]
     elif asked.is_filtered:
-        found["newest"] = request.kb.browse(limit=_NEWEST, **asked.filters)
+        found["newest"] = kb.browse(limit=_NEWEST, **asked.filters)
     else:
         found["recent"] = request.kept("recent", lambda kb: kb.recent())
     return request.page(template, headers=headers, asked=asked, choices=request.choices(), **found)
@@ -86,24 +93,6 @@ def go(request: PageRequest) -> Response:
     return see_other(entry_address(found.id, found.path, found.line))
 
 
-def _search_notes(
-    kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool
-) -> tuple[list[list[ShownHit]], SearchResult]:
-    """Return the hits of each note together, ready to be drawn, and all that the search says."""
-    result = kb.search(
-        asked.query,
-        limit=limit,
-        mode="text" if is_typing else "auto",
-        explain=True,
-        is_typing=is_typing,
-        per_entry=PER_ENTRY,
-        vaults=vaults,
-        **asked.filters,
-    )
-    own = kb.index.team.name if vaults else None
-    return [[_show_hit(hit, asked.query, own) for hit in hits] for hits in result.notes], result
-
-
 def _show_hit(hit: Hit, query: str, own_vault: str | None) -> ShownHit:
     passage = render_passage(without_title(hit.text, hit.title), query, hit.path)
     safe = Markup(passage)  # noqa: S704 - the renderer escapes
@@ -122,9 +111,8 @@ def render_passage(text: str, query: str, path: str) -> str:
         >>> render_passage("## Tea\\n\\n- **Green** [[tea]]\\n", "green tea", "a.md")
         '<h3><mark>Tea</mark></h3>\\n<ul>\\n<li><strong><mark>Green</mark></strong> <mark>tea</mark></li>\\n</ul>\\n'
     """
-    return _mark_html(
-        _HTML_TAG.sub(_without_action, render_note(dedent(text), LinkBase(path))), read_query_words(query)
-    )
+    html = render_note(dedent(text), LinkBase(path))
+    return _mark_html(_HTML_TAG.sub(_without_action, html), read_query_words(query))
 
 
 def _without_action(found: re.Match[str]) -> str:
@@ -150,8 +138,6 @@ def _mark_html(html: str, wanted: re.Pattern[str] | None) -> str:
         if number % 2 or is_formula:
             pieces.append(piece)
             continue
-        text = unescape(piece)
-        pieces += [
-            f"<mark>{escape(one.text)}</mark>" if one.is_hit else escape(one.text) for one in mark_words(text, wanted)
-        ]
+        words = mark_words(unescape(piece), wanted)
+        pieces += [f"<mark>{escape(one.text)}</mark>" if one.is_hit else escape(one.text) for one in words]
     return "".join(pieces)

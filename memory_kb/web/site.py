@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from datetime import date
 from pathlib import Path
@@ -76,7 +76,10 @@ class PageQuery(NamedTuple):
         if self.tag:
             words["tag"] = [one for one in (part.strip().removeprefix("#") for part in self.tag.split(",")) if one]
         if self.since:
-            words["since"] = read_day(self.since)
+            try:
+                words["since"] = date.fromisoformat(self.since)
+            except ValueError:
+                raise UsageError(f"{self.since[:40]!r} is no day", "write it as 2026-03-01") from None
         return words
 
     @property
@@ -124,14 +127,6 @@ def param(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
     return printable(parameters.get(name, "")[:longest]).replace("\0", "")
 
 
-def read_day(text: str) -> date:
-    """Return a day."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is no day", "write it as 2026-03-01") from None
-
-
 def _param_list(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
 
@@ -139,12 +134,14 @@ def _param_list(words: Iterable[str]) -> tuple[str, ...]:
 _T = TypeVar("_T")
 _FOLDER = Path(__file__).parent
 STATIC = _FOLDER / "static"
-_STATUS: dict[type[MemoryKBError], int] = {
-    UnreadableInput: 404,
-    AmbiguousId: 409,
-    ChangedOnDisk: 409,
-    UsageError: 400,
-    VaultBusy: 503,
+#: The status and the title of the page that reports an error.
+_STATUS: dict[type[MemoryKBError], tuple[int, str]] = {
+    UnreadableInput: (404, "Nothing there"),
+    AmbiguousId: (409, "Not clear"),
+    ChangedOnDisk: (409, "Not clear"),
+    UsageError: (400, "Not understood"),
+    VaultBusy: (503, "Busy"),
+    MemoryKBError: (500, "That did not work"),
 }
 
 
@@ -196,8 +193,9 @@ class PageRequest(NamedTuple):
         return self.site.page(self.http, template, **values)
 
 
-#: What answers a request, in a thread that may wait for the disk.
+#: What answers a request, in a thread that may wait for the disk; and which thread that is.
 Handler = Callable[[PageRequest], Response]
+Effort = Literal["read", "study", "write"]
 
 
 class Site:
@@ -206,7 +204,7 @@ class Site:
     def __init__(self, address: Address, info: SiteInfo) -> None:
         self.info = info
         self._workers = Workers(address, trust_watcher=True)
-        self._looks = BackgroundLooks(address)
+        self.looks = BackgroundLooks(address)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
         #: Set while the index may lack what a write of ours changed, as somebody else was indexing at that moment.
@@ -221,16 +219,11 @@ class Site:
         self._templates.filters.update(FILTERS)
         self._templates.globals.update(info=info, version=__version__, asset=_asset)
 
-    async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Run a quick read in the reading thread."""
-        return await self._workers.reading.ask(self._with_latest_writes(work))
-
-    async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Run a read that would delay an answer to typing, in a thread of its own."""
-        return await self._workers.studying.ask(self._with_latest_writes(work))
-
-    async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Run a write, after those before it; a read that follows sees it."""
+    async def run(self, effort: Effort, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Run some work in the thread for that; a read that follows a write sees it."""
+        if effort != "write":
+            worker = self._workers.reading if effort == "read" else self._workers.studying
+            return await worker.ask(self._with_latest_writes(work))
 
         def write(kb: KnowledgeBase) -> _T:
             try:
@@ -265,10 +258,6 @@ class Site:
 
         return read
 
-    def look_again(self, verb: str, *, is_current: bool) -> bool:
-        """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
-        return self._looks.begin(verb, is_due=not is_current)
-
     def warm(self, then: Callable[[], object]) -> None:
         """Open the vault and fill the caches before the first request; then begin what would delay that."""
 
@@ -286,7 +275,7 @@ class Site:
 
     def close(self, patience: float) -> None:
         """Accept no more work, and wait for writes that have begun."""
-        self._looks.end()
+        self.looks.end()
         self._workers.close(patience)
 
     def page(
@@ -301,8 +290,9 @@ class Site:
         """Render a template, or only its part where htmx asks for that."""
         values = {"asked": PageQuery()} | {name: param(request.query_params, name) for name in ("said", "run")} | values
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         text = self._templates.get_template(template).render(
-            request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
+            request=request, mark=self._mark, is_part=is_part, here=here, **values
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
@@ -316,8 +306,7 @@ class Site:
                 sentence = "This form did not come from a page of this server, or the server was started anew since."
                 hint = "go back, load the page again, and send it once more"
                 return self.error_page(http, 403, "Not written", f"{sentence} Nothing was written.", hint)
-        ask = {"read": self.read, "study": self.study, "write": self.write}[route.effort]
-        return await ask(lambda kb: route.handler(PageRequest(self, kb, http, fields, is_old)))
+        return await self.run(route.effort, lambda kb: route.handler(PageRequest(self, kb, http, fields, is_old)))
 
     def handle(self, route: PageRoute) -> Callable[[Request], Awaitable[Response]]:
         """Return what answers the requests of a route: its handler, in the thread for that, with errors as pages."""
@@ -336,26 +325,17 @@ class Site:
 
     def explain(self, request: Request, error: MemoryKBError) -> Response:
         """Draw an error."""
-        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-        titles = {404: "Nothing there", 409: "Not clear", 400: "Not understood", 503: "Busy"}
+        status, title = next(shown for kind, shown in _STATUS.items() if isinstance(error, kind))
         choices = error.candidates if isinstance(error, AmbiguousId) else ()
         hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
-        title = titles.get(status, "That did not work")
         return self.error_page(request, status, title, str(error), hint, choices)
 
     def error_page(
-        self,
-        request: Request,
-        status: int,
-        title: str,
-        sentence: str,
-        hint: str | None = None,
-        choices: Sequence[Any] = (),
+        self, request: Request, status: int, title: str, sentence: str, hint: str | None = None, choices: Any = ()
     ) -> Response:
         """Draw what went wrong, what to do about it, and the entries that may be meant."""
-        return self.page(
-            request, "error.html", status=status, title=title, sentence=sentence, hint=hint, choices=choices
-        )
+        said = {"title": title, "sentence": sentence, "hint": hint, "choices": choices}
+        return self.page(request, "error.html", status=status, **said)
 
 
 def _compare_files(kb: KnowledgeBase) -> None:
@@ -372,7 +352,7 @@ class PageRoute(NamedTuple):
 
     method: str
     path: str
-    effort: Literal["read", "study", "write"]
+    effort: Effort
     handler: Handler
     takes_old_forms: bool = False
 
@@ -391,11 +371,6 @@ async def _read_form(request: Request) -> Parameters:
 def see_other(address: str) -> Response:
     """Send the browser on after a form, so that loading again sends nothing again."""
     return RedirectResponse(address, 303)
-
-
-def _here(request: Request) -> str:
-    query = request.url.query
-    return f"{request.url.path}?{query}" if query else request.url.path
 
 
 @functools.cache
