@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, cli, dry_run_option, flag, need_extra, option, shared_options, vaults_option, verb
+from memory_kb.cli.app import Family, cli, flag, need_extra, option, vaults_option, verb
 from memory_kb.cli.output import (
     FINDINGS,
     Options,
@@ -33,14 +33,13 @@ _FOLDER = option("--folder", "The project [default: the vault's folder].", metav
 _YES = flag("--yes", "Do not ask on a terminal.")
 
 
-@verb("install")
+@verb("install", dry_run=True)
 @click.argument("agent", required=False)
 @_PROJECT
 @_USER
 @_FOLDER
 @flag("--pin-vault pin", "Name this vault in the files, so that every project uses it.")
 @_YES
-@dry_run_option()
 def install_verb(options: Options, /, agent: str | None, yes: bool, **where: Any) -> int:
     """Set up an agent such as claude-code or codex.
 
@@ -87,13 +86,12 @@ def print_checks(checks: Iterable[ProofCheck]) -> int:
     return code
 
 
-@verb("uninstall")
+@verb("uninstall", dry_run=True)
 @click.argument("agent")
 @_PROJECT
 @_USER
 @_FOLDER
 @_YES
-@dry_run_option()
 def uninstall_verb(options: Options, /, agent: str, yes: bool, **where: Any) -> int:
     """Remove memory-kb from an agent.
 
@@ -115,11 +113,10 @@ def _confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes
     return finish_run(options, work(options.dry_run), nothing="Nothing to do.")
 
 
-@verb("bridge")
+@verb("bridge", dry_run=True)
 @click.argument("agent", metavar="AGENT|doctor")
 @flag("--remove", "Take our line and our file out of the agent's memory again.")
 @flag("--yes", "Do not ask on a terminal; take changed texts into the vault.")
-@dry_run_option()
 def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int:
     """Share policies and rules with an agent's own memory, or check it.
 
@@ -157,9 +154,8 @@ def export_verb() -> None:
     """
 
 
-@verb("agents-md", export_verb)
+@verb("agents-md", export_verb, dry_run=True)
 @option("--file", "Put the lines into this file, between marks [default: print them].", metavar="FILE")
-@dry_run_option()
 def agents_md_verb(options: Options, /, file: str | None) -> int:
     """Write policies and the best rules as lines for AGENTS.md, for agents that know no memory-kb.
 
@@ -199,10 +195,9 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
     answer_hook([event, *rest, *(word for name, value in named.items() if value is not None for word in (name, value))])
 
 
-@click.command("completion")
-@shared_options
+@verb("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_verb(shell: str) -> None:
+def completion_verb(_: Options, /, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b

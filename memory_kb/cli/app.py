@@ -111,24 +111,28 @@ class _Verbs(Family):
         return (command.name if command else name), command, rest
 
 
-def _store(name: str) -> Callable[[click.Context, click.Parameter, object], object]:
-    def callback(ctx: click.Context, _param: click.Parameter, value: object) -> object:
-        options = ctx.ensure_object(Options)
-        if value not in (None, False):
-            setattr(options, name, value)
-        return value
-
-    return callback
-
-
 def verb(
-    name: str, family: click.Group | None = None, **settings: Any
+    name: str,
+    family: click.Group | None = None,
+    *,
+    dry_run: bool | str = False,
+    allow_secret: bool = False,
+    **settings: Any,
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb, or one of a family: it takes the shared options, and is given the `Options`."""
+    """Make a function a verb, or one of a family: it takes the shared options, and is given the `Options`.
+
+    Args:
+        dry_run: whether it takes `--dry-run`, or the help of that.
+        allow_secret: whether it takes `--allow-secret`.
+    """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        given = shared_options(click.pass_obj(function))
-        command: click.Command = (family or click).command(name, **settings)(given)
+        command: click.Command = (family or click).command(name, params=[*SHARED], **settings)(click.pass_obj(function))
+        if allow_secret:
+            command.params.append(_ALLOW_SECRET)
+        if dry_run:
+            help = dry_run if isinstance(dry_run, str) else "Show what would change, write nothing."
+            command.params.append(_share("--dry-run", "dry_run", help, is_flag=True))
         return command
 
     return make
@@ -154,18 +158,33 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_F], _F]:
     return lambda function: functools.reduce(lambda inner, one: one(inner), reversed(options), function)
 
 
-def shared(names: str, name: str, help: str, **settings: Any) -> Callable[[_F], _F]:
+def is_terminal() -> bool:
+    """Return whether stdin and stdout are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _share(word: str, name: str, help: str, **settings: Any) -> click.Option:
     """Return an option whose value is in the context's `Options`."""
-    return option(names, help, expose_value=False, is_eager=True, callback=_store(name), **settings)
+
+    def store(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+        if value and name == "allow_secret" and not is_terminal():
+            hint = "a person must see what is stored; edit the file instead"
+            raise UsageError("--allow-secret works on a terminal only", hint)
+        if value not in (None, False):
+            setattr(ctx.ensure_object(Options), name, value)
+
+    return click.Option([word], help=help, expose_value=False, callback=store, **settings)
 
 
 #: What every verb takes, before or after its name.
-shared_options = together(
-    shared("--vault", "vault", "The vault, or any folder of notes [default: the nearest one].", metavar="DIR"),
-    shared("--home", "home", "The global home [default: $MEMORY_KB_HOME or ~/.memory].", metavar="DIR"),
-    shared("--json", "as_json", "Print JSON on stdout.", is_flag=True),
+SHARED = (
+    _share("--vault", "vault", "The vault, or any folder of notes [default: the nearest one].", metavar="DIR"),
+    _share("--home", "home", "The global home [default: $MEMORY_KB_HOME or ~/.memory].", metavar="DIR"),
+    _share("--json", "as_json", "Print JSON on stdout.", is_flag=True),
 )
-
+_ALLOW = "Store what only looks like a credential; on a terminal alone."
+#: Only a person at a terminal may give it.
+_ALLOW_SECRET = _share("--allow-secret", "allow_secret", _ALLOW, is_flag=True)
 #: Which vaults of the team's index are searched in place of the one here.
 vaults_option = click.option(
     "--vaults",
@@ -173,23 +192,13 @@ vaults_option = click.option(
     callback=lambda _, __, names: tuple(name.strip() for name in names.split(",") if name.strip()) if names else (),
     help="Search these vaults of the team's index, with commas between them, or all.",
 )
-
-
-def dry_run_option(help: str = "Show what would change, write nothing.") -> Callable[[_F], _F]:
-    """Add `--dry-run`."""
-    return shared("--dry-run", "dry_run", help, is_flag=True)
-
-
-def tag_option() -> Callable[[_F], _F]:
-    """Add `--tag`, any number of times."""
-    return option("--tag tags", "A tag; may be given several times.", many=True, metavar="TAG")
+tag_option = option("--tag tags", "A tag; may be given several times.", many=True, metavar="TAG")
 
 
 def job_options(what: str = "it") -> Callable[[_F], _F]:
     """Add `--job` and `--task`, which say what an entry is kept with."""
-    return together(
-        option("--job", f"Keep {what} with this job."), option("--task", f"Keep {what} with this task of --job.")
-    )
+    job = option("--job", f"Keep {what} with this job.")
+    return together(job, option("--task", f"Keep {what} with this task of --job."))
 
 
 def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[[_F], _F]:
@@ -200,10 +209,8 @@ def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[
 
 def hide_options(what: str) -> Callable[[_F], _F]:
     """Add `--job` and `--task`, which hide what other jobs and tasks have."""
-    return together(
-        option("--job", f"Hide the {what} of other jobs."),
-        option("--task", f"Hide the {what} of other tasks of --job."),
-    )
+    job = option("--job", f"Hide the {what} of other jobs.")
+    return together(job, option("--task", f"Hide the {what} of other tasks of --job."))
 
 
 class Day(click.ParamType[Any]):
@@ -233,29 +240,6 @@ def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogate
     return " ".join(words)
 
 
-def is_terminal() -> bool:
-    """Return whether stdin and stdout are a terminal."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _allow_secret(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not is_terminal():
-        raise UsageError(
-            "--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead"
-        )
-    ctx.ensure_object(Options).allow_secret = value
-
-
-#: Only a person at a terminal may give it.
-allow_secret_option = option(
-    "--allow-secret",
-    "Store what only looks like a credential; on a terminal alone.",
-    is_flag=True,
-    callback=_allow_secret,
-    expose_value=False,
-)
-
-
 def need_extra(extra: str, what: str, *modules: str) -> None:
     """Raise UsageError where modules of an extra are not installed."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
@@ -264,8 +248,10 @@ def need_extra(extra: str, what: str, *modules: str) -> None:
         raise UsageError(problem, f'run: pip install "memory-kb[{extra}]"')
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@shared_options
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=_Verbs, params=[*SHARED], context_settings=_CONTEXT)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
 def cli() -> None:
     """Memories for agents and people: Markdown notes, searched at once.

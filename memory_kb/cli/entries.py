@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    allow_secret_option,
-    dry_run_option,
-    flag,
-    is_terminal,
-    option,
-    place_options,
-    tag_option,
-    text_argument,
-    verb,
-)
+from memory_kb.cli.app import flag, is_terminal, option, place_options, tag_option, text_argument, verb
 from memory_kb.cli.output import Options, format_id, one_line, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
@@ -90,11 +80,11 @@ _AGENTS = frozenset(
 )
 
 
-@verb("learn")
+@verb("learn", allow_secret=True, dry_run=True)
 @click.argument("text", nargs=-1)
 @option("--kind", ", ".join(KINDS) + ".", choice=(*KINDS, *KIND_ALIASES), default="fact", metavar="KIND")
 @option("--title", "What to call it.")
-@tag_option()
+@tag_option
 @option("--priority", "How much it matters [default: by kind].", choice=tuple(PRIORITIES))
 @option("--applies-to", "Files it is about, such as 'src/**/*.py'.", many=True, metavar="GLOB")
 @place_options()
@@ -105,8 +95,6 @@ _AGENTS = frozenset(
 )
 @option("--supersedes", "The entry that it takes the place of, which then weighs half.", metavar="OLD")
 @flag("--force", "Store it even if it is there already or was forgotten.")
-@allow_secret_option
-@dry_run_option()
 def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Store TEXT as an entry of its own.
 
@@ -146,10 +134,9 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     return finish_entry(options, learned.run, fields, f"{learned.action} {learned.path}  {format_id(learned.id)}")
 
 
-@verb("supersede")
+@verb("supersede", dry_run=True)
 @click.argument("old")
 @click.argument("new")
-@dry_run_option()
 def supersede_verb(options: Options, /, old: str, new: str) -> int:
     """Replace the entry OLD by NEW.
 
@@ -163,11 +150,10 @@ def supersede_verb(options: Options, /, old: str, new: str) -> int:
     return finish_run(options, report, nothing="It is superseded already.")
 
 
-@verb("forget")
+@verb("forget", dry_run=True)
 @click.argument("entry", metavar="ID")
 @flag("--delete", "Take the text out of the file too; a tombstone stays.")
 @flag("--purge", "Take it out of all notes, logs, sessions and caches too, for good.")
-@dry_run_option()
 def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> int:
     """Retire an entry.
 
@@ -201,14 +187,12 @@ def _print_purged(purged: Purged, word: str) -> None:
         say(f"left: {sentence}")
 
 
-@verb("rename")
+@verb("rename", allow_secret=True, dry_run=True)
 @click.argument("wanted", metavar="ID")
 @click.argument("new")
 @flag("--title", "Rename what it is titled by: its title, its first heading, or its file.")
 @flag("--file file", "Rename its file, whatever its title is.")
 @flag("--folder folder", "Move its file to the folder NEW, and rewrite the links that go by paths.")
-@allow_secret_option
-@dry_run_option()
 def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, folder: bool) -> int:
     """Give an entry another id or title, and rewrite every link to it.
 
@@ -229,12 +213,11 @@ _FORMATS = ("auto", "basic-memory", "obsidian", "daily-logs", "claude-export", "
 _SHOWN = 20
 
 
-@verb("import")
+@verb("import", dry_run=True)
 @click.argument("source", type=click.Path())
 @option("--format", "What SOURCE is.", choice=_FORMATS, default="auto")
 @option("--as wanted", "What an export becomes.", choice=["entries", "sessions"], default="entries")
 @place_options("Where the entries go.", "them")
-@dry_run_option()
 def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
     """Import notes, memories or conversations of another tool.
 

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    Day,
-    Family,
-    allow_secret_option,
-    dry_run_option,
-    flag,
-    job_options,
-    option,
-    tag_option,
-    text_argument,
-    together,
-    verb,
-)
+from memory_kb.cli.app import Day, Family, flag, job_options, option, tag_option, text_argument, together, verb
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
@@ -56,10 +44,9 @@ _TOLD = {
 }
 
 
-@verb("reflect")
+@verb("reflect", dry_run=True)
 @click.argument("session", metavar="SESSION")
 @flag("--again", "Also build what was reverted or deleted since.")
-@dry_run_option()
 def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     """Build the episodes of a session from its events.
 
@@ -91,15 +78,13 @@ def _print_reflected(one: EpisodeResult, *, is_done: bool) -> None:
         say(f"{one_line(one.path)} {_TOLD[one.action]}")
 
 
-@verb("episode")
+@verb("episode", allow_secret=True, dry_run=True)
 @click.argument("event", nargs=-1)
 @option("--outcome", "What came of it.", choice=SESSION_OUTCOMES)
-@tag_option()
+@tag_option
 @job_options()
 @option("--session", "The session it happened in.")
 @option("--agent", "Who it happened to.")
-@allow_secret_option
-@dry_run_option()
 def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> int:
     """Record that EVENT happened. A single - reads it from stdin.
 
@@ -163,11 +148,10 @@ def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noq
         print_json(entry)
 
 
-@verb("capture")
+@verb("capture", dry_run=True)
 @click.argument("text", nargs=-1)
 @job_options()
 @option("--session", "Where the message comes from.", metavar="ID")
-@dry_run_option()
 def capture_verb(
     options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None
 ) -> int:
@@ -225,11 +209,10 @@ def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
 _SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
 
 
-@verb("extract")
+@verb("extract", dry_run="Ask nothing and write nothing; show what asking would cost.")
 @click.argument("session", metavar="ID")
 @option("--scope scopes", "Only this scope, such as corrective; may be given several times.", many=True, metavar="NAME")
 @flag("--again", "Ask again what was asked before, and keep what was reverted or deleted since.")
-@dry_run_option("Ask nothing and write nothing; show what asking would cost.")
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Extract memories from a session that is over, in ten scopes.
 

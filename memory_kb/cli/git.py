@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
+from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.output import (
     CONFLICT,
     FINDINGS,
@@ -43,9 +43,8 @@ def git_verb() -> None:
     """
 
 
-@verb("install", git_verb)
+@verb("install", git_verb, dry_run="Show what would be written, write nothing.")
 @flag("--uninstall", "Take everything out again.")
-@dry_run_option("Show what would be written, write nothing.")
 def install_command(options: Options, /, uninstall: bool) -> None:
     """Merge memory files entry by entry and field by field when branches meet.
 
@@ -76,11 +75,10 @@ def merge_file_command(words: tuple[str, ...]) -> int:
     return run_merge_driver(words)
 
 
-@verb("commit")
+@verb("commit", dry_run="Show the message and the files, commit nothing.")
 @click.argument("run", metavar="[RUN]", required=False)
 @option("-m --message", "The first line of the message; what was learned follows it.", metavar="TEXT")
 @option("--session", "All that the end of this session wrote.", metavar="ID")
-@dry_run_option("Show the message and the files, commit nothing.")
 def commit_verb(options: Options, /, run: str | None, message: str | None, session: str | None) -> None:
     """Commit the files that the last run wrote, and no others.
 
@@ -104,11 +102,10 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
             click.echo(f"  {one_line(file)}")
 
 
-@verb("undo")
+@verb("undo", dry_run=True)
 @click.argument("named", metavar="[RUN]...", nargs=-1)
 @option("--session", "Revert all that the end of this session wrote.", metavar="ID")
 @flag("--list is_list", "Show the runs that can be reverted, newest first; with --session, only its own.")
-@dry_run_option()
 def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool) -> int:
     """Undo what the last run wrote, or those named.
 

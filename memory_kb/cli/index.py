@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
+from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.output import Options, ProgressLine, as_plain, print_findings, print_problems, print_table, say
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from memory_kb.reports import TeamState, WatchReport
 
 
-@verb("index")
+@verb("index", dry_run="Show what would be indexed and embedded, and what that costs; write nothing.")
 @flag("--rebuild", "Start from nothing; searches see the old state until it is done.")
 @flag("--no-embed", "Index the words only.")
-@dry_run_option("Show what would be indexed and embedded, and what that costs; write nothing.")
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """Update the index from the files. Searches do this by themselves.
 
@@ -201,10 +200,9 @@ def cache_verb() -> None:
     """
 
 
-@verb("prune", cache_verb)
+@verb("prune", cache_verb, dry_run="Show what would be deleted.")
 @option("--keep-days", "Keep what was of use this recently.", type=click.FloatRange(0), default=30.0)
 @option("--max-mb", "Keep no more than this, whatever its age.", type=click.FloatRange(0))
-@dry_run_option("Show what would be deleted.")
 def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> None:
     """Delete cached vectors of texts that no note has any more.
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, clean, dim_id, format_place, one_line, pick, say, style
-from memory_kb.cli.print_runs import exit_code, finish_run, print_failures, print_steps, steps_as_json
+from memory_kb.cli.app import Family, flag, option, verb
+from memory_kb.cli.output import Options, as_plain, clean, dim_id, format_place, one_line, pick, say, style
+from memory_kb.cli.print_runs import end_steps, finish_run, print_steps
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
-    from memory_kb.learning.contradictions import Contradiction
     from memory_kb.reports import StageReport, StepReport
 
 
-@verb("consolidate")
+@verb("consolidate", dry_run=True)
 @option("--stage", "One of semantic, dedup, age, archive, promote [default: all, in this order].", metavar="NAME")
-@dry_run_option()
 def consolidate_verb(options: Options, /, stage: str | None) -> int:
     """Turn what recurs in episodes into rules, merge duplicates, age and archive.
 
@@ -30,13 +28,11 @@ def consolidate_verb(options: Options, /, stage: str | None) -> int:
     memory-kb consolidate --dry-run
     memory-kb consolidate --stage dedup
     """
-    steps = options.kb.consolidate(stage, dry_run=options.dry_run)
-    return _finish_steps(options, steps, "memory-kb consolidate")
+    return _finish_steps(options, options.kb.consolidate(stage, dry_run=options.dry_run), "memory-kb consolidate")
 
 
-@verb("maintain")
+@verb("maintain", dry_run=True)
 @flag("--force", "Do all of it, due or not.")
-@dry_run_option()
 def maintain_verb(options: Options, /, force: bool) -> int:
     """Do what is due: each step of the maintenance once a week.
 
@@ -50,22 +46,20 @@ def maintain_verb(options: Options, /, force: bool) -> int:
     report = options.kb.maintain(force=force, dry_run=options.dry_run)
     if not (report.steps or options.as_json):
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
-    due = {"next_due": report.next_due.isoformat(timespec="seconds")}
-    return _finish_steps(options, report.steps, "memory-kb maintain", due)
+    return _finish_steps(options, report.steps, "memory-kb maintain", report.next_due.isoformat(timespec="seconds"))
 
 
-def _finish_steps(
-    options: Options, steps: Sequence[StepReport], command: str, fields: Mapping[str, Any] | None = None
-) -> int:
-    if not options.printed_as_json({"steps": steps_as_json(steps, dry_run=options.dry_run), **(fields or {})}):
+def _finish_steps(options: Options, steps: Sequence[StepReport], command: str, due: str | None = None) -> int:
+    shown = [as_plain(step) for step in steps]
+    for step in shown if not options.dry_run else ():
+        del step["diff"]
+    if not options.printed_as_json({"steps": shown} | ({"next_due": due} if due else {})):
         print_steps(steps, dry_run=options.dry_run)
-    print_failures(steps, command)
-    return exit_code(steps)
+    return end_steps(steps, command)
 
 
-@verb("reinforce")
+@verb("reinforce", dry_run=True)
 @option("--session", "The session whose retrievals count [default: those outside any].", metavar="ID")
-@dry_run_option()
 def reinforce_verb(options: Options, /, session: str | None) -> int:
     """Count which entries were used, so that they rank higher.
 
@@ -75,12 +69,11 @@ def reinforce_verb(options: Options, /, session: str | None) -> int:
     memory-kb reinforce
     memory-kb reinforce --session 0b1c42 --dry-run
     """
-    report = options.kb.reinforce(session, dry_run=options.dry_run)
-    return finish_run(options, report, nothing="Nothing was retrieved that is not counted yet.")
+    run = options.kb.reinforce(session, dry_run=options.dry_run)
+    return finish_run(options, run, nothing="Nothing was retrieved that is not counted yet.")
 
 
-@verb("promote")
-@dry_run_option()
+@verb("promote", dry_run=True)
 def promote_verb(options: Options, /) -> int:
     """Copy what several jobs learned to the project or the home.
 
@@ -115,32 +108,27 @@ def show_verb(options: Options, /, job: str | None) -> None:
         click.echo(stage)
 
 
-@verb("detect", stage_verb)
+@verb("detect", stage_verb, dry_run=True)
 @_JOB
-@dry_run_option()
 def detect_verb(options: Options, /, job: str | None) -> int:
     """Read INTENT.md; when it mentions another stage, retire what was learned for the one before.
 
     Only learnings of domain `task` are retired, only those of the stage that ended, and none that is pinned.
     """
-    report = options.kb.stage.detect(job, dry_run=options.dry_run)
-    return _print_stage(options, report)
+    return _print_stage(options, options.kb.stage.detect(job, dry_run=options.dry_run))
 
 
-@verb("set", stage_verb)
+@verb("set", stage_verb, dry_run=True)
 @click.argument("stage")
 @_JOB
-@dry_run_option()
 def set_verb(options: Options, /, stage: str, job: str | None) -> int:
     """Enter STAGE: specification, planning, design, implementation, review or maintenance."""
-    report = options.kb.stage.set(stage, job, dry_run=options.dry_run)
-    return _print_stage(options, report)
+    return _print_stage(options, options.kb.stage.set(stage, job, dry_run=options.dry_run))
 
 
-@verb("retire", stage_verb)
+@verb("retire", stage_verb, dry_run=True)
 @click.argument("stage")
 @_JOB
-@dry_run_option()
 def retire_verb(options: Options, /, stage: str, job: str | None) -> int:
     """Retire what was learned for STAGE, without entering another."""
     report = options.kb.stage.retire(stage, job, dry_run=options.dry_run)
@@ -154,24 +142,17 @@ def _print_stage(options: Options, report: StageReport) -> int:
     return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), said=said)
 
 
+_THRESHOLD = "Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot."
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
 _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for review", "keep": "keeps both"}
 
 
-@verb("compact")
+@verb("compact", dry_run=True)
 @option("--scope", "Compact this scope alone [default: job, project and global].", choice=(*SCOPES, *SCOPE_ALIASES))
 @option("--job", "Compact this job alone.")
 @option("--task", "Compact this task of --job alone.")
-@option(
-    "--threshold",
-    "Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot.",
-    type=float,
-    metavar="SHARE",
-)
-@dry_run_option()
-def compact_verb(
-    options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None
-) -> int:
+@option("--threshold", _THRESHOLD, type=float, metavar="SHARE")
+def compact_verb(options: Options, /, **chosen: Any) -> int:
     """Merge entries that say the same.
 
     Entries that say the same become one, which keeps the longest text and what all of them have counted; the others go to archive/
@@ -181,15 +162,14 @@ def compact_verb(
     memory-kb compact --dry-run
     memory-kb compact --job api
     """
-    report = options.kb.compact(scope, job, task, threshold=threshold, dry_run=options.dry_run)
+    report = options.kb.compact(dry_run=options.dry_run, **chosen)
     fields = pick(report, "before", "after", "retired", "repeated", "merged")
     said = report.sentence or f"{pluralize(report.before, 'entry')}, nothing to do"
     return finish_run(options, report.run, fields, said=said)
 
 
-@verb("contradictions")
+@verb("contradictions", dry_run="With --resolve: show what would change, write nothing.")
 @flag("--resolve", "Do what is proposed.")
-@dry_run_option("With --resolve: show what would change, write nothing.")
 def contradictions_verb(options: Options, /, resolve: bool) -> int:
     """Find entries that contradict each other.
 
@@ -202,9 +182,15 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
     """
     report = options.kb.contradictions(resolve=resolve, dry_run=options.dry_run)
 
+    words = _DONE if resolve and not options.dry_run else _TO_DO
+
     def show() -> None:
         for one in report.found:
-            _print_contradiction(one, is_done=resolve and not options.dry_run)
+            click.echo(f"{style(one.cause, bold=True)}: {one_line(one.signal)}; {words[one.resolution]}")
+            for word, entry in (("older", one.older), ("newer", one.newer)):
+                click.echo(
+                    f"  {word}  {clean(entry.title)}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}"
+                )
         if not report.found:
             say("No entry contradicts another, beyond what was settled or waits for review.")
 
@@ -213,13 +199,5 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
         | {name: pick(getattr(one, name), "id", "path", "line", "title") for name in ("older", "newer")}
         for one in report.found
     ]
-    fields = {"contradictions": found}
-    preview = resolve and options.dry_run
+    fields, preview = {"contradictions": found}, resolve and options.dry_run
     return finish_run(options, report.run, fields, notes=report.notices, report=show, preview=preview)
-
-
-def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
-    words = (_DONE if is_done else _TO_DO)[found.resolution]
-    click.echo(f"{style(found.cause, bold=True)}: {one_line(found.signal)}; {words}")
-    for word, entry in (("older", found.older), ("newer", found.newer)):
-        click.echo(f"  {word}  {clean(entry.title)}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}")

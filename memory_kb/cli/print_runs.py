@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import CONFLICT, Options, as_plain, clean, echo, one_line, pick, print_json, say, style
+from memory_kb.cli.output import CONFLICT, Options, clean, echo, one_line, pick, print_json, say, style
 from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
@@ -48,21 +48,17 @@ def finish_run(
         say(note)
     if preview:
         print_preview(run)
-    else:
-        _print_done(run, said, nothing, is_reported=report is not None)
-    return end_run(run)
-
-
-def _print_done(run: RunReport, said: str, nothing: str, *, is_reported: bool) -> None:
+        return end_run(run)
     if said and not run.conflicts:
         echo(said)
-    elif not (said or is_reported):
+    elif not (said or report):
         for line in dict.fromkeys(map(_describe, run.changes)):
             echo(line)
         if not (run.changes or run.conflicts):
             say(nothing)
     if run.run:
         say(f"`memory-kb undo {run.run}` reverts this.")
+    return end_run(run)
 
 
 def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:
@@ -117,11 +113,6 @@ _STEP_COLOURS = {"done": "green", "failed": "red"}
 _MOST_NEW = 8
 
 
-def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool) -> list[dict[str, Any]]:
-    """Return steps as `--json` prints them, with their diffs in a dry run alone."""
-    return [{name: value for name, value in as_plain(step).items() if dry_run or name != "diff"} for step in steps]
-
-
 def print_steps(steps: Sequence[StepReport], *, dry_run: bool, with_new: bool = False) -> None:
     """Print a line for each step: name, outcome, seconds and message; `with_new` lists the files of new entries."""
     width = max((len(step.name) for step in steps), default=0)
@@ -137,16 +128,15 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool, with_new: bool = 
         print_diff("".join(step.diff for step in steps))
 
 
-def exit_code(steps: Sequence[StepReport]) -> int:
-    """Return the exit code of a verb with these steps: that of a failure, a bug first, else that of what was left."""
-    if failed := [step.exit_code for step in steps if step.exit_code]:
-        return 1 if 1 in failed else failed[0]
+def end_steps(steps: Sequence[StepReport], command: str = "") -> int:
+    """Say how many steps failed, where a command repeats them; return the exit code.
+
+    That is the code of a failure, a bug first, else that of files that were left.
+    """
+    failed = sum(step.outcome == "failed" for step in steps)
+    if failed and command:
+        of_all = f"{failed} of {pluralize(len(steps), 'step')} failed"
+        say(f"{of_all}; once that is fixed, `{command}` again does what is left.")
+    if codes := [step.exit_code for step in steps if step.exit_code]:
+        return 1 if 1 in codes else codes[0]
     return CONFLICT if any(step.conflicts for step in steps) else 0
-
-
-def print_failures(steps: Sequence[StepReport], command: str) -> None:
-    """Say how many steps failed, and which command repeats them."""
-    if failed := sum(step.outcome == "failed" for step in steps):
-        say(
-            f"{failed} of {pluralize(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
-        )

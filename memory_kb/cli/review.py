@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, flag, option, verb
+from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.output import (
     FINDINGS,
     Options,
@@ -126,8 +126,7 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     return "\n".join(lines) or None
 
 
-@verb("scan", review_verb)
-@dry_run_option()
+@verb("scan", review_verb, dry_run=True)
 def scan_verb(options: Options, /) -> int:
     """Propose a warning to replace each rule that failed three times and twice as often as it succeeded.
 
@@ -140,10 +139,9 @@ def scan_verb(options: Options, /) -> int:
     return finish_run(options, report.run, fields, notes=notes, said=f"{len(report.proposed):,} proposed")
 
 
-@verb("approve", review_verb)
+@verb("approve", review_verb, dry_run=True)
 @click.argument("entries", metavar="ID...", nargs=-1)
 @_ALL_FROM
-@dry_run_option()
 def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None) -> int:
     """Approve proposals, and remove the flags of entries. Approving again changes nothing.
 
@@ -165,11 +163,9 @@ def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
     return found
 
 
-@verb("edit", review_verb)
+@verb("edit", review_verb, allow_secret=True, dry_run=True)
 @click.argument("entry", metavar="ID")
 @click.argument("text", required=False)
-@allow_secret_option
-@dry_run_option()
 def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     """Replace the text of a proposal by TEXT, or open it in your editor. It stays in the queue.
 
@@ -197,10 +193,9 @@ def _edit_in_editor(options: Options, entry: str) -> RunReport:
         raise
 
 
-@verb("snooze", review_verb)
+@verb("snooze", review_verb, dry_run=True)
 @click.argument("entries", metavar="ID...", nargs=-1, required=True)
 @option("--days", "For how long.", type=int, default=14)
-@dry_run_option()
 def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int) -> int:
     """Leave entries out of the queue for some days.
 
@@ -210,11 +205,10 @@ def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int) -> int
     return finish_run(options, options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run))
 
 
-@verb("reject", review_verb)
+@verb("reject", review_verb, dry_run=True)
 @click.argument("entries", metavar="ID...", nargs=-1)
 @_ALL_FROM
 @option("--reason", "Why; it is kept in the entry.", metavar="TEXT")
-@dry_run_option()
 def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None, reason: str | None) -> int:
     """Reject entries. They stay where they are, and what they say does not come back.
 
@@ -226,13 +220,12 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
     return finish_run(options, run)
 
 
-@verb("outcome")
+@verb("outcome", dry_run=True)
 @click.argument("agent")
 @click.argument("task")
 @click.argument("outcome", type=click.Choice(["success", "failure", "mixed"]))
 @option("--used", "An entry that was used; may be given several times.", many=True, metavar="ID")
 @option("--session", "Only what was shown in this session.", metavar="ID")
-@dry_run_option()
 def outcome_verb(
     options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None
 ) -> int:
@@ -315,11 +308,10 @@ def _say_counts(counts: Mapping[str, int]) -> str:
 _VERDICT_COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "green"}
 
 
-@verb("cite")
+@verb("cite", dry_run=True)
 @click.argument("wanted", metavar="ID")
 @click.argument("references", metavar="[REF]...", nargs=-1)
 @flag("--from-text", "Also what its text names in code spans and links.")
-@dry_run_option()
 def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool) -> int:
     """Record which code an entry is about.
 
@@ -349,12 +341,11 @@ def _print_cited(report: CitedReport) -> None:
         say("No reference is given, and its text names no further file of the project.")
 
 
-@verb("verify")
+@verb("verify", dry_run=True)
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
 @flag("--all is_all", "All entries that cite something, also with --update.")
 @flag("--update", "They still hold: record what they cite as it is now.")
 @flag("--flag", "Put those that drifted or are gone in the review queue.")
-@dry_run_option()
 def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool) -> int:
     """Check whether the code that entries cite has changed.
 

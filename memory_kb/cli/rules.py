@@ -11,8 +11,6 @@ import click
 
 from memory_kb.cli.app import (
     Family,
-    allow_secret_option,
-    dry_run_option,
     flag,
     hide_options,
     limit_option,
@@ -114,11 +112,10 @@ def select_rules(options: Options, /, type_: str | None, **chosen: Any) -> None:
         say("No rule fits; `memory-kb rules list` shows their tags with --json.")
 
 
-@verb("feedback", rules_verb)
+@verb("feedback", rules_verb, dry_run=True)
 @click.argument("rule", metavar="ID")
 @click.argument("outcome", type=click.Choice(["success", "failure", "mixed", "helpful", "harmful"]))
 @option("--reason", "Why, for the log.", metavar="TEXT")
-@dry_run_option()
 def rule_feedback(options: Options, /, rule: str, outcome: str, reason: str | None) -> int:
     """Count an outcome of rule ID: success adds 0.05 to its confidence as it is today, failure subtracts 0.20.
 
@@ -131,10 +128,9 @@ def rule_feedback(options: Options, /, rule: str, outcome: str, reason: str | No
     return finish_run(options, run)
 
 
-@verb("import", rules_verb)
+@verb("import", rules_verb, dry_run=True)
 @click.argument("source", metavar="FILE")
 @place_options("Where they hold.", "them")
-@dry_run_option()
 def import_rules(options: Options, /, source: str, **chosen: Any) -> int:
     """Import the rules of a playbook in YAML, from `rules export --yaml` or cass-memory, under their own ids.
 
@@ -235,8 +231,7 @@ def backtest_rule(options: Options, /, rule: str) -> None:
         click.echo(f"agents: an edit was refused in {sessions}, and made all the same in {refused.broken:,}")
 
 
-@verb("sweep")
-@dry_run_option()
+@verb("sweep", dry_run=True)
 def sweep_verb(options: Options, /) -> int:
     """Move rules between levels of trust, and flag doubtful ones.
 
@@ -329,7 +324,7 @@ def _skill_rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
         )
 
 
-@verb("create", skills_verb)
+@verb("create", skills_verb, allow_secret=True, dry_run=True)
 @click.argument("name")
 @option("--description", "What it is for, and when to use it.")
 @option("--step steps", "A step; may be given several times, with {parameters}.", many=True, metavar="TEXT")
@@ -337,13 +332,11 @@ def _skill_rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
 @option("--error errors", "What goes wrong, and what helps.", many=True, metavar="'ERROR: FIX'")
 @option("--exit-criterion exit_criteria", "How to see that it is done.", many=True, metavar="TEXT")
 @option("--template", "A prompt or a piece of code with {parameters}; a single - reads it from stdin.", metavar="TEXT")
-@tag_option()
+@tag_option
 @option("--created-by", "Who made it.", metavar="WHO")
 @option("--source", "How it is known.", choice=SOURCES)
 @place_options()
 @_FORCE
-@allow_secret_option
-@dry_run_option()
 def create_skill(options: Options, /, name: str, template: str | None, **chosen: Any) -> int:
     """Store a skill called NAME, or change the one of that name.
 
@@ -362,16 +355,14 @@ def create_skill(options: Options, /, name: str, template: str | None, **chosen:
     return _finish_skill(options, written)
 
 
-@verb("procedure")
+@verb("procedure", allow_secret=True, dry_run=True)
 @click.argument("name")
 @click.argument("steps", metavar="STEP...", nargs=-1)
 @option("--context", "Where it applies.")
-@tag_option()
+@tag_option
 @option("--source", "How it is known.", choice=SOURCES)
 @place_options()
 @_FORCE
-@allow_secret_option
-@dry_run_option()
 def procedure_verb(
     options: Options, /, name: str, steps: tuple[str, ...], context: str | None, tags: tuple[str, ...], **chosen: Any
 ) -> int:
@@ -389,10 +380,9 @@ def procedure_verb(
     return _finish_skill(options, written)
 
 
-@verb("feedback", skills_verb)
+@verb("feedback", skills_verb, dry_run=True)
 @click.argument("skill", metavar="ID|NAME")
 @click.argument("outcome", type=click.Choice(["success", "failure"]))
-@dry_run_option()
 def skill_feedback(options: Options, /, skill: str, outcome: str) -> int:
     """Record that a skill worked, or did not. Every call counts.
 
@@ -408,13 +398,12 @@ def _finish_skill(options: Options, written: SkillWritten) -> int:
     return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), said=line)
 
 
-@verb("import", skills_verb)
+@verb("import", skills_verb, dry_run=True)
 @click.argument("source", metavar="FILE|FOLDER")
 @flag("--update", "Take the text of the file over where a skill is there already.")
 @flag("--with-files", "Copy the files beside a SKILL.md too; else they are only listed.")
 @place_options()
 @flag("--force", "Bring in what was forgotten before.")
-@dry_run_option()
 def import_skills(options: Options, /, source: str, **chosen: Any) -> int:
     """Import skills: a catalogue skills.yaml, a SKILL.md, or a folder with any number of both.
 
@@ -432,12 +421,11 @@ def import_skills(options: Options, /, source: str, **chosen: Any) -> int:
     return finish_run(options, report.run, pick(report, "skills", "problems"), report=show)
 
 
-@verb("export", skills_verb)
+@verb("export", skills_verb, dry_run=True)
 @click.argument("target", metavar="FILE|FOLDER")
 @click.argument("names", metavar="[ID|NAME]...", nargs=-1)
 @flag("--with-files", "Write the files that were imported with a skill too.")
 @flag("--force", "Replace files that say something else.")
-@dry_run_option()
 def export_skills(options: Options, /, target: str, names: tuple[str, ...], **chosen: Any) -> int:
     """Write skills to a catalogue, or as folders with a SKILL.md each.
 

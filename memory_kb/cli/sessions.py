@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, text_argument, verb
+from memory_kb.cli.app import Family, flag, limit_option, option, text_argument, verb
 from memory_kb.cli.output import (
     Options,
     as_plain,
@@ -25,7 +25,7 @@ from memory_kb.cli.output import (
     say,
     style,
 )
-from memory_kb.cli.print_runs import exit_code, print_failures, print_steps
+from memory_kb.cli.print_runs import end_steps, print_steps
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
@@ -207,12 +207,11 @@ def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) ->
         click.echo(f"{written.action} {share.session}  {pluralize(share.written, 'event')}{last}")
 
 
-@verb("end", session_verb)
+@verb("end", session_verb, dry_run="Show what would change, write nothing; the session stays open.")
 @click.argument("session", metavar="ID")
 @option("--outcome", "How it went: success, failure, mixed, partial.", metavar="WORD")
 @option("--summary", "What was done.")
 @flag("--only-close", "Write the end, and learn from the session another time.")
-@dry_run_option("Show what would change, write nothing; the session stays open.")
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, credit what it used, do the maintenance that is due.
 
@@ -238,9 +237,15 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     more: dict[str, Any] = {"dry_run": True} if options.dry_run else {"problems": []}
     if not options.printed_as_json(as_plain(written) | more):
         _print_end(written, dry_run=options.dry_run)
-    if not options.dry_run:
-        _say_what_is_left(written)
-    return exit_code(written.steps)
+    if options.dry_run:
+        return end_steps(written.steps)
+    again = f"memory-kb session end {written.session}"
+    if any(step.runs for step in written.steps):
+        say(f"`memory-kb undo --session {written.session}` reverts it.")
+    code = end_steps(written.steps, again)
+    for message in dict.fromkeys(conflict.message for step in written.steps for conflict in step.conflicts):
+        say(f"left: {message}; `{again}` again does what is left.")
+    return code
 
 
 def _print_end(written: SessionWritten, *, dry_run: bool) -> None:
@@ -253,14 +258,6 @@ def _print_end(written: SessionWritten, *, dry_run: bool) -> None:
     print_steps(shown, dry_run=dry_run, with_new=not dry_run)
     if dry_run and not any(step.changes for step in written.steps):
         say("No note would change.")
-
-
-def _say_what_is_left(written: SessionWritten) -> None:
-    if any(step.runs for step in written.steps):
-        say(f"`memory-kb undo --session {written.session}` reverts it.")
-    print_failures(written.steps, f"memory-kb session end {written.session}")
-    for message in dict.fromkeys(conflict.message for step in written.steps for conflict in step.conflicts):
-        say(f"left: {message}; `memory-kb session end {written.session}` again does what is left.")
 
 
 _TYPES = option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, flag, option, text_argument, together, verb
+from memory_kb.cli.app import Family, flag, option, text_argument, together, verb
 from memory_kb.cli.output import (
     Options,
     clean,
@@ -38,8 +38,6 @@ _WRITING = together(
     option("--no-git git", "Do not ask git.", show_default=False, flag_value=False, default=True),
     option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR"),
     _PLACE,
-    allow_secret_option,
-    dry_run_option(),
 )
 _MAX_JSON = 1_000_000
 _NO_HANDOFF = "There is no such handoff."
@@ -57,7 +55,7 @@ def ledger_verb() -> None:
     """
 
 
-@verb("set", ledger_verb)
+@verb("set", ledger_verb, allow_secret=True, dry_run=True)
 @click.argument("agent", required=False)
 @option("--task", "What it works on; an empty text for nothing.", metavar="TEXT")
 @option("--goal", "What it is after.", metavar="TEXT")
@@ -156,7 +154,7 @@ def handoff_verb() -> None:
     """
 
 
-@verb("create", handoff_verb)
+@verb("create", handoff_verb, allow_secret=True, dry_run=True)
 @option("--from from_agent", "Who stops.", required=True, metavar="AGENT")
 @option("--to to_agent", "Who goes on.", required=True, metavar="AGENT")
 @option("--done", "What was done; may be given several times, as all that follow.", many=True, metavar="TEXT")
@@ -254,10 +252,9 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
         say(view.problem)
 
 
-@verb("refresh", continuity_verb)
+@verb("refresh", continuity_verb, dry_run=True)
 @option("--task", "What is being done [default: the file's own first words].", metavar="TEXT")
 @_JOB
-@dry_run_option()
 def refresh_verb(options: Options, /, task: str | None, job: str | None) -> int:
     """Record which memories fit the work at hand, and which mistakes to avoid.
 
@@ -275,13 +272,11 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None) -> int:
 _NOTHING_NEW = "Nothing is new; nothing was written."
 
 
-@verb("premortem")
+@verb("premortem", allow_secret=True, dry_run=True)
 @click.argument("text", nargs=-1)
 @option("--title", "What the plan is called [default: its first line].")
 @option("--job", "The job it is for.")
 @option("--task", "The task of that job.")
-@allow_secret_option
-@dry_run_option()
 def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Record a plan and what may go wrong, before the work begins.
 
@@ -296,7 +291,7 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
     return finish_run(options, report, nothing=_NOTHING_NEW)
 
 
-@verb("assume")
+@verb("assume", allow_secret=True, dry_run=True)
 @click.argument("milestone", required=False)
 @option("--complexity", "How hard the work is taken to be.", show_default=False, default="")
 @option("--approach", "Whether the approach is taken to be viable.", show_default=False, default="")
@@ -306,8 +301,6 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
 @option("--job", "The job it is about.")
 @option("--task", "The task of that job.")
 @flag("--list is_list", "Show what was assumed so far.")
-@allow_secret_option
-@dry_run_option()
 def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **chosen: Any) -> int:
     """Record what is assumed when MILESTONE is reached.
 
