@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import flag, is_terminal, option, place_options, tag_option, text_argument, verb
-from memory_kb.cli.output import Options, format_id, one_line, pick, say
+from memory_kb.cli.output import Options, format_counts, format_id, one_line, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_LEARNING
@@ -19,7 +19,6 @@ from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.importers.service import ImportReport
-    from memory_kb.reports import Purged
 
 
 @verb("init")
@@ -65,18 +64,10 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
 
+_SOURCE = "How it is known; what is external_unverified is not followed before a person approves it."
 #: What agents set for the commands that they run, some of them on a terminal of their own.
-_AGENTS = frozenset(
-    [
-        "CLAUDECODE",
-        "CURSOR_AGENT",
-        "GEMINI_CLI",
-        "OPENCODE",
-        "CODEX_CI",
-        "CODEX_SANDBOX",
-        "CODEX_SANDBOX_NETWORK_DISABLED",
-        "CODEX_THREAD_ID",
-    ]
+_AGENTS = (
+    "CLAUDECODE CURSOR_AGENT GEMINI_CLI OPENCODE CODEX_CI CODEX_SANDBOX CODEX_SANDBOX_NETWORK_DISABLED CODEX_THREAD_ID"
 )
 
 
@@ -88,11 +79,7 @@ _AGENTS = frozenset(
 @option("--priority", "How much it matters [default: by kind].", choice=tuple(PRIORITIES))
 @option("--applies-to", "Files it is about, such as 'src/**/*.py'.", many=True, metavar="GLOB")
 @place_options()
-@option(
-    "--source",
-    "How it is known; what is external_unverified is not followed before a person approves it.",
-    choice=SOURCES,
-)
+@option("--source", _SOURCE, choice=SOURCES)
 @option("--supersedes", "The entry that it takes the place of, which then weighs half.", metavar="OLD")
 @flag("--force", "Store it even if it is there already or was forgotten.")
 def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
@@ -109,7 +96,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     memory-kb learn "Never rebase a shared branch." --kind policy --scope global
     git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
     """
-    if chosen["source"] is None and is_terminal() and _AGENTS.isdisjoint(os.environ):
+    if chosen["source"] is None and is_terminal() and os.environ.keys().isdisjoint(_AGENTS.split()):
         chosen["source"] = "user_explicit"
     # No character has more bytes than four: what is too long is refused without reading all of it.
     words = text_argument(text, 4 * MAX_LEARNING + 1)
@@ -146,8 +133,8 @@ def supersede_verb(options: Options, /, old: str, new: str) -> int:
     memory-kb supersede 3f9a0c12 69712e00
     memory-kb learn "Releases go out on Mondays." --supersedes 3f9a0c12
     """
-    report = options.kb.supersede(old, new, dry_run=options.dry_run)
-    return finish_run(options, report, nothing="It is superseded already.")
+    run = options.kb.supersede(old, new, dry_run=options.dry_run)
+    return finish_run(options, run, nothing="It is superseded already.")
 
 
 @verb("forget", dry_run=True)
@@ -168,23 +155,20 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
     assert forgotten.run
     action = "purged" if purge else "deleted" if delete else "retired"
     fields: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
-    if forgotten.purged is None:
+    purged = forgotten.purged
+    if purged is None:
         return finish_entry(options, forgotten.run, fields, f"{action} {forgotten.title}  {forgotten.path}")
-    code = finish_entry(
-        options, forgotten.run, fields | forgotten.purged._asdict(), f"purged {format_id(forgotten.id)}"
-    )
-    if not options.as_json:
-        _print_purged(forgotten.purged, "would clean" if options.dry_run else "cleaned")
-    return code
-
-
-def _print_purged(purged: Purged, word: str) -> None:
+    code = finish_entry(options, forgotten.run, fields | purged._asdict(), f"purged {format_id(forgotten.id)}")
+    if options.as_json:
+        return code
+    word = "would clean" if options.dry_run else "cleaned"
     for file in purged.files:
         click.echo(f"{word} {one_line(file)}")
     if purged.runs:
         click.echo(f"{word} the journal: {pluralize(purged.runs, 'run')} that can no longer be undone")
     for sentence in (*purged.left, *purged.git):
         say(f"left: {sentence}")
+    return code
 
 
 @verb("rename", allow_secret=True, dry_run=True)
@@ -193,7 +177,7 @@ def _print_purged(purged: Purged, word: str) -> None:
 @flag("--title", "Rename what it is titled by: its title, its first heading, or its file.")
 @flag("--file file", "Rename its file, whatever its title is.")
 @flag("--folder folder", "Move its file to the folder NEW, and rewrite the links that go by paths.")
-def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, folder: bool) -> int:
+def rename_verb(options: Options, /, wanted: str, new: str, **way: bool) -> int:
     """Give an entry another id or title, and rewrite every link to it.
 
     NEW is its id, with --title its title, with --folder the folder of its file. Everything is changed, or nothing.
@@ -204,8 +188,8 @@ def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: b
     memory-kb rename 3f9a0c12 wait-for-the-event
     memory-kb rename wait-for-the-event "Wait for the event" --title --dry-run
     """
-    report = options.kb.rename(wanted, new, title=title, file=file, folder=folder, dry_run=options.dry_run)
-    return finish_run(options, report, nothing="It is called so already.")
+    run = options.kb.rename(wanted, new, dry_run=options.dry_run, **way)
+    return finish_run(options, run, nothing="It is called so already.")
 
 
 #: As `importers/notes` has them, which is not loaded for the help.
@@ -243,8 +227,7 @@ def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
         show(f"{pluralize(report.sessions, 'session')}, {pluralize(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
-        actions = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-        show(f"{pluralize(sum(counts.values()), what)}: {actions}")
+        show(f"{pluralize(sum(counts.values()), what)}: {format_counts(counts)}")
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
     for left in report.left_out[:_SHOWN]:

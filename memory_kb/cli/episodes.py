@@ -22,7 +22,6 @@ from memory_kb.cli.output import (
     style,
 )
 from memory_kb.cli.print_runs import end_run, finish_entry, finish_run, print_preview, run_as_json
-from memory_kb.episodes.diary_text import EpisodeResult
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.store.session_events import Event
@@ -30,8 +29,7 @@ from memory_kb.store.session_log import SESSION_OUTCOMES
 from memory_kb.text import pluralize, printable
 
 if TYPE_CHECKING:
-    from memory_kb.learning.capture import CaptureReport
-    from memory_kb.learning.extraction import ExtractionReport, ScopeReport
+    from memory_kb.learning.extraction import ExtractionReport
     from memory_kb.providers.spending import Metered
 
 
@@ -62,20 +60,15 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
 
     def show() -> None:
         for one in done.episodes:
-            _print_reflected(one, is_done=not options.dry_run)
+            if one.action == "empty":
+                say(f"{one.session}: nothing was done in it; no episode")
+            elif one.action not in ("created", "updated"):
+                say(f"{one_line(one.path)} {_TOLD[one.action]}")
+            elif not options.dry_run:
+                click.echo(f"{one.action} {one_line(one.path)}  {one.outcome} {one.quality_score:.2f}")
 
     done = options.kb.reflect(session, again=again, dry_run=options.dry_run, on_problem=complain)
     return finish_run(options, done.run, pick(done, "session", "episodes"), notes=done.notices, report=show)
-
-
-def _print_reflected(one: EpisodeResult, *, is_done: bool) -> None:
-    if one.action == "empty":
-        say(f"{one.session}: nothing was done in it; no episode")
-    elif one.action in ("created", "updated"):
-        if is_done:
-            click.echo(f"{one.action} {one_line(one.path)}  {one.outcome} {one.quality_score:.2f}")
-    else:
-        say(f"{one_line(one.path)} {_TOLD[one.action]}")
 
 
 @verb("episode", allow_secret=True, dry_run=True)
@@ -152,9 +145,7 @@ def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noq
 @click.argument("text", nargs=-1)
 @job_options()
 @option("--session", "Where the message comes from.", metavar="ID")
-def capture_verb(
-    options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None
-) -> int:
+def capture_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Store what a message states with a marker such as "from now on" or "we use X, not Y".
 
     TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append`
@@ -165,12 +156,20 @@ def capture_verb(
     memory-kb capture --session 0b1c42 --dry-run
     """
     problems: list[Problem] = []
-    messages = _read_messages(text, problems)
-    report = options.kb.capture(messages, job=job, task=task, session=session, dry_run=options.dry_run)
+    report = options.kb.capture(_read_messages(text, problems), dry_run=options.dry_run, **chosen)
 
     def show() -> None:
         print_problems(problems)
-        _print_captured(report, dry_run=options.dry_run)
+        for one in report.messages:
+            if not options.dry_run and one.path and one.id:
+                said = clean(" ".join((one.text or "").split()))
+                click.echo(f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {said}")
+            elif one.action not in ("created", "reinforced"):
+                say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
+        if options.dry_run:
+            print_preview(report.run)
+        if not report.kept:
+            say(f"Nothing to keep in {pluralize(report.count, 'message')}.")
 
     fields = {"messages": report.messages, "problems": problems}
     return finish_run(options, report.run, fields, report=show, preview=options.dry_run and options.as_json)
@@ -193,19 +192,6 @@ def _read_messages(text: tuple[str, ...], problems: list[Problem]) -> list[str |
     return events
 
 
-def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
-    for one in report.messages:
-        if not dry_run and one.path and one.id:
-            text = clean(" ".join((one.text or "").split()))
-            click.echo(f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {text}")
-        elif one.action not in ("created", "reinforced"):
-            say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
-    if dry_run:
-        print_preview(report.run)
-    if not report.kept:
-        say(f"Nothing to keep in {pluralize(report.count, 'message')}.")
-
-
 _SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
 
 
@@ -226,10 +212,9 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     report = options.kb.extract(session, scopes=scopes or None, again=again, dry_run=options.dry_run)
     is_left = any(run.conflicts for run in report.runs)
     failure = ProviderFailed.exit_code if report.is_failure else 0
-    if options.as_json:
-        runs = [run_as_json(run, dry_run=options.dry_run) for run in report.runs]
-        fields = pick(report, "session", "summary", "scopes", "used") | {"runs": runs}
-        print_json(fields | ({"dry_run": True} if options.dry_run else {}))
+    runs = [run_as_json(run, dry_run=options.dry_run) for run in report.runs]
+    fields = pick(report, "session", "summary", "scopes", "used") | {"runs": runs}
+    if options.printed_as_json(fields | ({"dry_run": True} if options.dry_run else {})):
         return CONFLICT if is_left else failure
     _print_extraction(report, dry_run=options.dry_run)
     return max((end_run(run) for run in report.runs), default=0) or failure
@@ -239,7 +224,11 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     width = max(len(one.scope) for one in report.scopes)
     for one in report.scopes:
         state = style(f"{one.outcome:<9}", fg=_COLOURS.get(one.outcome))
-        click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe_scope(one))}".rstrip())
+        counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]
+        dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
+        said = "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
+        said = _describe_cost(one.used, dry_run=True) if one.outcome == "planned" else said
+        click.echo(f"{one.scope:<{width}}  {state}  {one_line(said)}".rstrip())
         for kept in one.kept:
             where = f"  {one_line(kept.path)}" if kept.path else ""
             click.echo(f"{'':<{width}}  {kept.action:<10} {clean(kept.title)}{style(where, dim=True)}")
@@ -251,15 +240,6 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     for run in report.runs:
         if run.run:
             say(f"`memory-kb undo {run.run}` reverts {pluralize(len(run.changes), 'change')}.")
-
-
-def _describe_scope(one: ScopeReport) -> str:
-    """Return the result of one scope in words."""
-    if one.outcome == "planned":
-        return _describe_cost(one.used, dry_run=True)
-    counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]
-    dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
-    return "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
 
 
 def _describe_cost(used: Metered, *, dry_run: bool) -> str:

@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.output import Options, ProgressLine, as_plain, print_findings, print_problems, print_table, say
+from memory_kb.cli.output import (
+    Options,
+    ProgressLine,
+    as_plain,
+    format_counts,
+    pick,
+    print_findings,
+    print_problems,
+    print_table,
+    say,
+)
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
 from memory_kb.text import pluralize
 from memory_kb.vault import lower_priority
 
 if TYPE_CHECKING:
-    from memory_kb.reports import TeamState, WatchReport
+    from memory_kb.reports import WatchReport
 
 
 @verb("index", dry_run="Show what would be indexed and embedded, and what that costs; write nothing.")
@@ -36,20 +46,14 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     memory-kb index --dry-run
     memory-kb --vault ~/notes index --rebuild
     """
-    if options.dry_run:
-        _print_plan(options, embed=not no_embed)
+    if not options.dry_run:
+        if rebuild:
+            lower_priority()
+        index_and_print(options, rebuild=rebuild, embed=not no_embed)
         return
-    if rebuild:
-        lower_priority()
-    index_and_print(options, rebuild=rebuild, embed=not no_embed)
-
-
-def _print_plan(options: Options, *, embed: bool) -> None:
-    """Print what `index` would do."""
-    kb = options.kb
-    status = kb.status()
-    estimate = kb.estimate() if embed else None
-    counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
+    status = options.kb.status()
+    estimate = None if no_embed else options.kb.estimate()
+    counts = {name: len(getattr(status, name)) for name in ("added", "changed", "removed")}
     if options.printed_as_json(counts | {"embed": estimate, "dry_run": True}):
         return
     rows: dict[str, object] = {f"to be {name}": pluralize(count, "file") for name, count in counts.items()}
@@ -74,36 +78,28 @@ def status_verb(options: Options, /, check: bool) -> None:
     if options.printed_as_json(as_plain(status) | {"pending": status.pending}):
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
-    counts = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
+    counts = {"new": len(status.added), "changed": len(status.changed), "gone": len(status.removed)}
     rows: dict[str, object] = {
         "vault": status.vault,
         "home": status.home,
         "index": status.index,
         "files": f"{status.files:,}",
-        "not indexed yet": counts if status.pending else "none",
+        "not indexed yet": format_counts(counts) if status.pending else "none",
         "last change": f"{when} (generation {status.generation})",
         "problems": f"{len(status.problems):,}",
     }
     for one in status.vectors:
         missing = f", {one.missing:,} still without" if one.missing else ""
         rows[f"vectors of {one.model}"] = f"{one.chunks:,} passages{missing}"
-    if status.team:
-        rows |= _describe_team(status.team)
-    print_table(rows)
-
-
-def _describe_team(team: TeamState) -> dict[str, object]:
-    """Return the rows for the team's index."""
-    rows: dict[str, object] = {
-        "team's index": team.problem or team.server,
-        "this vault there": team.name or "not part of it",
-        "nearest passages": team.nearest,
-    }
-    for vault in team.vaults:
+    if team := status.team:
+        rows["team's index"] = team.problem or team.server
+        rows["this vault there"] = team.name or "not part of it"
+        rows["nearest passages"] = team.nearest
+    for vault in team.vaults if team else ():
         at = f" at {vault.revision[:10]}" if vault.revision else ""
         state = f"{vault.vectors:,} vectors{at} (generation {vault.generation})"
         rows[f"vault {vault.name}"] = f"{vault.chunks:,} passages, {state}"
-    return rows
+    print_table(rows)
 
 
 _ALL = flag("--all whole", "List every finding, not the first 50.")
@@ -292,7 +288,6 @@ def _print_batch(options: Options, report: WatchReport) -> None:
     if options.printed_as_json(as_plain(report) | {"seconds": round(report.seconds, 3)}):
         return
     print_problems(report.problems)
-    counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
-    said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
-    if said:
+    counts = pick(report, "added", "changed", "removed")
+    if said := format_counts({word: count for word, count in counts.items() if count}):
         click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")

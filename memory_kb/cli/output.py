@@ -88,6 +88,16 @@ def format_place(path: str, line: int | str) -> str:
     return style(f"{one_line(path)}:{line}", fg="green")
 
 
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return numbers with what they count.
+
+    Example:
+        >>> format_counts({"added": 1200, "removed": 0})
+        '1,200 added, 0 removed'
+    """
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items())
+
+
 def wrap(text: str, indent: int = 4) -> str:
     """Return lines indented and, on a terminal, wrapped; what goes on hangs below the text of its list item."""
     if not sys.stdout.isatty():

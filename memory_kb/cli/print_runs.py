@@ -52,13 +52,17 @@ def finish_run(
     if said and not run.conflicts:
         echo(said)
     elif not (said or report):
-        for line in dict.fromkeys(map(_describe, run.changes)):
-            echo(line)
-        if not (run.changes or run.conflicts):
-            say(nothing)
+        _print_changes(run, nothing)
     if run.run:
         say(f"`memory-kb undo {run.run}` reverts this.")
     return end_run(run)
+
+
+def _print_changes(run: RunReport, nothing: str) -> None:
+    for line in dict.fromkeys(map(_describe, run.changes)):
+        echo(line)
+    if not (run.changes or run.conflicts):
+        say(nothing)
 
 
 def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:

@@ -1,10 +1,9 @@
-"""The commands review, outcome and exposure."""
+"""The commands review, outcome, exposure, cite and verify."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from memory_kb.cli.output import (
     as_plain,
     clean,
     dim_id,
+    format_counts,
     format_id,
     format_place,
     one_line,
@@ -34,8 +34,7 @@ from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
-    from memory_kb.learning.outcomes import CreditedEntry
+    from memory_kb.learning.citations import ClaimView
     from memory_kb.learning.review import ReviewItem
 
 
@@ -70,10 +69,8 @@ def list_verb(options: Options, /, all_from: str | None, **chosen: Any) -> None:
     for item in items:
         _print_item(item)
         click.echo(f"{wrap(clean(item.text.rstrip()), 10)}\n")
-    if items:
-        say(f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID...")
-    else:
-        say("Nothing waits for review.")
+    judge = f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID..."
+    say(judge if items else "Nothing waits for review.")
 
 
 def _print_item(item: ReviewItem) -> None:
@@ -173,24 +170,19 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     memory-kb review edit 69712e00 "Timestamps are stored in UTC."
     """
     kb = options.kb
-    if text is None:
-        if not (sys.stdin.isatty() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-            raise UsageError("nobody is there to edit it", "give the text: memory-kb review edit ID TEXT")
-        return finish_run(options, _edit_in_editor(options, entry))
-    return finish_run(options, kb.review.edit(entry, text, dry_run=options.dry_run))
-
-
-def _edit_in_editor(options: Options, entry: str) -> RunReport:
-    """Let the person edit a proposal in an editor; print their text where somebody else changed it meanwhile."""
-    source = options.kb.source(entry)
-    text = click.edit(source.body)
-    if text is None:
-        return RunReport(None, "review edit")
-    try:
-        return options.kb.review.edit(entry, text, was=source.hash, dry_run=options.dry_run)
-    except ChangedOnDisk:
-        print_text(text)
-        raise
+    if text is not None:
+        return finish_run(options, kb.review.edit(entry, text, dry_run=options.dry_run))
+    if not (sys.stdin.isatty() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        raise UsageError("nobody is there to edit it", "give the text: memory-kb review edit ID TEXT")
+    source, run = kb.source(entry), RunReport(None, "review edit")
+    edited = click.edit(source.body)
+    if edited is not None:
+        try:
+            run = kb.review.edit(entry, edited, was=source.hash, dry_run=options.dry_run)
+        except ChangedOnDisk:  # the person's text is not lost
+            print_text(edited)
+            raise
+    return finish_run(options, run)
 
 
 @verb("snooze", review_verb, dry_run=True)
@@ -226,9 +218,7 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
 @click.argument("outcome", type=click.Choice(["success", "failure", "mixed"]))
 @option("--used", "An entry that was used; may be given several times.", many=True, metavar="ID")
 @option("--session", "Only what was shown in this session.", metavar="ID")
-def outcome_verb(
-    options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None
-) -> int:
+def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, **chosen: Any) -> int:
     """Record how a task went, and credit what the agent used.
 
     Rules, pitfalls and skills are credited, each once: those named with --used, else those shown for the task that left a third of
@@ -243,16 +233,17 @@ def outcome_verb(
     memory-kb outcome coder fix-login success
     memory-kb outcome coder fix-login failure --used 69712e00
     """
-    report = options.kb.outcome(agent, task, outcome, used=used, session=session, dry_run=options.dry_run)
+    report = options.kb.outcome(agent, task, outcome, dry_run=options.dry_run, **chosen)
+
+    def show() -> None:
+        for one in report.credits:
+            form = "g" if one.kind == "skill" else ".2f"
+            click.echo(
+                f"{one.credit:<7}  {one.before:{form}} -> {one.after:{form}}  {dim_id(one.id)}  {clean(one.title)}"
+            )
+
     fields = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
-    notes = filter(None, [report.notice])
-    return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_credits(report.credits))
-
-
-def _print_credits(credits: Sequence[CreditedEntry]) -> None:
-    for one in credits:
-        numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
-        click.echo(f"{one.credit:<7}  {numbers}  {dim_id(one.id)}  {clean(one.title)}")
+    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), report=show)
 
 
 #: The last times that are listed; `--json` has all.
@@ -280,8 +271,8 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     rows: dict[str, object] = {
         "shown": f"{pluralize(total.shown, 'time')}, {total.injected:,} of them injected",
         "to": f"{pluralize(total.sessions, 'session')}, {pluralize(total.agents, 'agent')}, {pluralize(total.tasks, 'task')}",
-        "tasks went": _say_counts(total.outcomes),
-        "sessions ended": _say_counts(total.sessions_ended),
+        "tasks went": format_counts(total.outcomes),
+        "sessions ended": format_counts(total.sessions_ended),
         "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} injected in all (by its current text)",
     }
     print_table(rows)
@@ -299,10 +290,6 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
         click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
     since = f"goes back to {found.since[:10]}" if found.since else "has nothing yet"
     say(f"The log of this machine {since}.")
-
-
-def _say_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {word}" for word, count in counts.items())
 
 
 _VERDICT_COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "green"}
@@ -327,26 +314,26 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     fields = pick(report, "id", "recorded", "suggested", "refused")
     notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
     preview = options.dry_run and (options.as_json or bool(report.recorded))
-    return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_cited(report), preview=preview)
 
+    def show() -> None:
+        for reference in report.recorded or report.suggested:
+            click.echo(one_line(reference))
+        if report.recorded and not report.run.changes:
+            say("All of it is recorded already.")
+        elif report.suggested and not report.recorded:
+            say("Its text names these; `--from-text` records them.")
+        elif not report.recorded:
+            say("No reference is given, and its text names no further file of the project.")
 
-def _print_cited(report: CitedReport) -> None:
-    for reference in report.recorded or report.suggested:
-        click.echo(one_line(reference))
-    if report.recorded and not report.run.changes:
-        say("All of it is recorded already.")
-    elif report.suggested and not report.recorded:
-        say("Its text names these; `--from-text` records them.")
-    elif not report.recorded:
-        say("No reference is given, and its text names no further file of the project.")
+    return finish_run(options, report.run, fields, notes=notes, report=show, preview=preview)
 
 
 @verb("verify", dry_run=True)
 @click.argument("wanted", metavar="[ID]...", nargs=-1)
-@flag("--all is_all", "All entries that cite something, also with --update.")
+@flag("--all", "All entries that cite something, also with --update.")
 @flag("--update", "They still hold: record what they cite as it is now.")
 @flag("--flag", "Put those that drifted or are gone in the review queue.")
-def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool) -> int:
+def verify_verb(options: Options, /, wanted: tuple[str, ...], update: bool, flag: bool, **chosen: bool) -> int:
     """Check whether the code that entries cite has changed.
 
     Exits with 7 when something drifted or is gone. `context` marks what drifted and leaves out what is gone.
@@ -355,20 +342,18 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, upda
     memory-kb verify 69712e00 --update
     memory-kb verify --flag
     """
-    report = options.kb.verify(*wanted, all=is_all, update=update, flag=flag, dry_run=options.dry_run)
+    report = options.kb.verify(*wanted, update=update, flag=flag, dry_run=options.dry_run, **chosen)
+
+    def show() -> None:
+        for claim in report.claims:
+            _print_claim(claim)
+        if not report.claims:
+            say("No entry cites anything yet; `memory-kb cite ID REF` records what one is about.")
+
     fields = pick(report, "claims", "notices")
     preview = options.dry_run and (options.as_json or update or flag)
-    code = finish_run(
-        options, report.run, fields, notes=report.notices, report=lambda: _print_claims(report), preview=preview
-    )
+    code = finish_run(options, report.run, fields, notes=report.notices, report=show, preview=preview)
     return code or (0 if report.is_sound or flag else FINDINGS)
-
-
-def _print_claims(report: ClaimsReport) -> None:
-    for claim in report.claims:
-        _print_claim(claim)
-    if not report.claims:
-        say("No entry cites anything yet; `memory-kb cite ID REF` records what one is about.")
 
 
 def _print_claim(claim: ClaimView) -> None:

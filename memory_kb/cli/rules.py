@@ -1,10 +1,10 @@
-"""The commands rules and sweep."""
+"""The commands rules, sweep, skills and procedure."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,15 +23,14 @@ from memory_kb.cli.app import (
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
-    as_plain,
     clean,
     dim_id,
+    format_counts,
     format_id,
     format_place,
     one_line,
     pick,
     print_listing,
-    print_notes,
     print_problems,
     say,
     style,
@@ -124,8 +123,7 @@ def rule_feedback(options: Options, /, rule: str, outcome: str, reason: str | No
     \b
     memory-kb rules feedback 69712e00 failure --reason "broke the release build"
     """
-    run = options.kb.rules.feedback(rule, outcome, reason=reason, dry_run=options.dry_run)
-    return finish_run(options, run)
+    return finish_run(options, options.kb.rules.feedback(rule, outcome, reason=reason, dry_run=options.dry_run))
 
 
 @verb("import", rules_verb, dry_run=True)
@@ -147,17 +145,15 @@ def import_rules(options: Options, /, source: str, **chosen: Any) -> int:
             if one.message:
                 say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
 
-    counts = Counter(one.action for one in report.rules)
-    said = ", ".join(f"{count:,} {word}" for word, count in counts.items()) or "nothing to import"
-    fields = pick(report, "rules", "problems")
-    return finish_run(options, report.run, fields, report=show_problems, said=said)
+    said = format_counts(Counter(one.action for one in report.rules)) or "nothing to import"
+    return finish_run(options, report.run, pick(report, "rules", "problems"), report=show_problems, said=said)
 
 
 @verb("export", rules_verb)
 @flag("--yaml is_yaml", "Print a playbook.yaml that `rules import` reads back.")
 @_SCOPE
 @_TAG
-def export_rules(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag: tuple[str, ...]) -> None:
+def export_rules(options: Options, /, is_yaml: bool, **chosen: Any) -> None:
     """Print all rules and pitfalls in force: as text for a prompt or an AGENTS.md, or as YAML.
 
     \b
@@ -166,12 +162,11 @@ def export_rules(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag
     """
     from memory_kb.learning.playbook import format_for_prompt
 
-    words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
-    kb = options.kb
+    words: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     if is_yaml and not options.as_json:
-        click.echo(kb.rules.export(**words), nl=False)
+        click.echo(options.kb.rules.export(**words), nl=False)
         return
-    rules = kb.rules.list(**words)
+    rules = options.kb.rules.list(**words)
     if not options.printed_as_json({"rules": rules}) and rules:
         click.echo(clean(format_for_prompt(rules)))
 
@@ -243,8 +238,7 @@ def sweep_verb(options: Options, /) -> int:
     """
     report = options.kb.sweep(dry_run=options.dry_run)
     counts = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
-    said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-    return finish_run(options, report.run, counts, said=said)
+    return finish_run(options, report.run, counts, said=format_counts(counts))
 
 
 _ORDERS = ("thompson", "mean", "ucb")
@@ -280,9 +274,7 @@ def search_skills(options: Options, /, query: tuple[str, ...], **chosen: Any) ->
     memory-kb skills search "cut a release" --seed 1 --json
     """
     result = options.kb.skills.search(" ".join(query), **chosen)
-    print_listing(options, as_plain(result), _skill_rows(result.skills), "No skill fits.")
-    if not options.as_json:
-        print_notes(result.degraded)
+    print_listing(options, result, map(_skill_row, result.skills), "No skill fits.", result.degraded)
 
 
 @verb("rank", skills_verb)
@@ -306,22 +298,14 @@ def list_skills(options: Options) -> None:
 
 def _print_ranked(options: Options, by: str, **chosen: Any) -> None:
     skills = options.kb.skills.rank(by, **chosen)
-    fields = {"skills": skills}
-    print_listing(options, fields, _skill_rows(skills), "There is no skill yet; `memory-kb skills create` makes one.")
+    empty = "There is no skill yet; `memory-kb skills create` makes one."
+    print_listing(options, {"skills": skills}, map(_skill_row, skills), empty)
 
 
-def _skill_rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
-    for skill in skills:
-        counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
-        place = f"{skill.path}:{skill.line}"
-        yield (
-            f"{skill.score:.3f}",
-            skill.name,
-            counts,
-            place,
-            format_id(skill.id),
-            shorten(skill.description or "", 100),
-        )
+def _skill_row(skill: Skill) -> tuple[str, ...]:
+    counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
+    about = shorten(skill.description or "", 100)
+    return (f"{skill.score:.3f}", skill.name, counts, f"{skill.path}:{skill.line}", format_id(skill.id), about)
 
 
 @verb("create", skills_verb, allow_secret=True, dry_run=True)
@@ -348,11 +332,8 @@ def create_skill(options: Options, /, name: str, template: str | None, **chosen:
     """
     if template == "-":
         template = text_argument([template], errors="replace").rstrip("\n")
-    fields: dict[str, Any] = {
-        key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()
-    }
-    written = options.kb.skills.create(name, template=template, dry_run=options.dry_run, **fields)
-    return _finish_skill(options, written)
+    fields: dict[str, Any] = {key: None if value == () else value for key, value in chosen.items()}
+    return _finish_skill(options, options.kb.skills.create(name, template=template, dry_run=options.dry_run, **fields))
 
 
 @verb("procedure", allow_secret=True, dry_run=True)
@@ -363,9 +344,7 @@ def create_skill(options: Options, /, name: str, template: str | None, **chosen:
 @option("--source", "How it is known.", choice=SOURCES)
 @place_options()
 @_FORCE
-def procedure_verb(
-    options: Options, /, name: str, steps: tuple[str, ...], context: str | None, tags: tuple[str, ...], **chosen: Any
-) -> int:
+def procedure_verb(options: Options, /, name: str, steps: tuple[str, ...], tags: tuple[str, ...], **chosen: Any) -> int:
     """Store a workflow with its steps, or update it.
 
     A single - as STEP reads them from stdin, one a line.
@@ -376,7 +355,7 @@ def procedure_verb(
     """
     if steps == ("-",):
         steps = tuple(text_argument(steps, errors="replace").splitlines())
-    written = options.kb.procedure(name, steps, context, tags=tags or None, dry_run=options.dry_run, **chosen)
+    written = options.kb.procedure(name, steps, tags=tags or None, dry_run=options.dry_run, **chosen)
     return _finish_skill(options, written)
 
 
@@ -389,8 +368,7 @@ def skill_feedback(options: Options, /, skill: str, outcome: str) -> int:
     \b
     memory-kb skills feedback release-train success
     """
-    written = options.kb.skills.feedback(skill, outcome, dry_run=options.dry_run)
-    return _finish_skill(options, written)
+    return _finish_skill(options, options.kb.skills.feedback(skill, outcome, dry_run=options.dry_run))
 
 
 def _finish_skill(options: Options, written: SkillWritten) -> int:

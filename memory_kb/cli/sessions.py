@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,7 +19,6 @@ from memory_kb.cli.output import (
     format_place,
     one_line,
     pick,
-    print_json,
     print_listing,
     print_notes,
     print_problems,
@@ -41,10 +41,6 @@ from memory_kb.store.session_events import (
     to_mapping,
 )
 from memory_kb.text import pluralize, printable, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.index.session_index import SessionSeen
-
 
 _SHOWN = 300
 _ONE_A_LINE = 'write one JSON object a line, such as {"role": "user", "content": "Use UTC."}'
@@ -75,21 +71,15 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb session list --open --agent coder
     """
     found = options.kb.sessions.list(**chosen)
-    rows = map(_session_row, found.sessions)
-    print_listing(options, as_plain(found), rows, "No session fits; `memory-kb session start` begins one.")
-    if options.as_json:
-        return
-    print_notes(found.degraded)
-    if found.total > len(found.sessions):
+    rows = []
+    for one in found.sessions:
+        state, place = " ".join(filter(None, (one.state, one.outcome))), "/".join(filter(None, (one.job, one.task)))
+        moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
+        rows.append((one.session, state, one.agent or "-", place or "-", *moments, pluralize(one.events, "event")))
+    empty = "No session fits; `memory-kb session start` begins one."
+    print_listing(options, found, rows, empty, found.degraded)
+    if found.total > len(found.sessions) and not options.as_json:
         say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
-
-
-def _session_row(one: SessionSeen) -> tuple[str, ...]:
-    """Return a session as the cells of a line."""
-    state = f"{one.state} {one.outcome}" if one.outcome else one.state
-    place = "/".join(filter(None, (one.job, one.task)))
-    moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
-    return (one.session, state, one.agent or "-", place or "-", *moments, pluralize(one.events, "event"))
 
 
 @verb("start", session_verb)
@@ -103,16 +93,12 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     \b
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
-    written = options.kb.sessions.start(session, cwd=_working_folder(), **chosen)
+    folder = None
+    with contextlib.suppress(OSError):
+        folder = printable(os.getcwd())
+    written = options.kb.sessions.start(session, cwd=folder, **chosen)
     if not options.printed_as_json(written):
         click.echo(written.session)
-
-
-def _working_folder() -> str | None:
-    try:
-        return printable(os.getcwd())
-    except OSError:
-        return None
 
 
 @verb("append", session_verb)
@@ -131,9 +117,7 @@ def _working_folder() -> str | None:
 @option("--job", "The job it belongs to [default: the session's].")
 @option("--task", "The task it belongs to [default: the session's].")
 @option("--time ts", "When it happened [default: now].", metavar="MOMENT")
-def append_verb(
-    options: Options, /, session: str | None, text: tuple[str, ...], kind: str | None, **chosen: Any
-) -> int:
+def append_verb(options: Options, /, session: str | None, text: tuple[str, ...], **chosen: Any) -> int:
     """Append an event to session ID: TEXT, or what the options say.
 
     Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name
@@ -148,7 +132,7 @@ def append_verb(
     problems = list[Problem]()
     says = text or any(chosen[name] is not None for name in ("event", "tool", "arguments", "ok", "error"))
     usual = {name: value for name in ("agent", "job", "task", "stream") if (value := chosen[name]) is not None}
-    events = iter([_make_event(text, kind, chosen)]) if says else _read_stdin(problems, usual)
+    events = iter([_make_event(text, **chosen)]) if says else _read_stdin(problems, usual)
     written = options.kb.sessions.append(events, session=session)
     if problems and not written.written:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", _ONE_A_LINE)
@@ -157,10 +141,9 @@ def append_verb(
     return 0
 
 
-def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
+def _make_event(text: tuple[str, ...], kind: str | None, arguments: str | None, **chosen: Any) -> Event:
     from memory_kb.store.session_events import make_event
 
-    arguments = chosen.pop("arguments")
     try:
         args = None if arguments is None else load_object(arguments)
     except NoEvent as exc:
@@ -225,19 +208,19 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     memory-kb session end 0b1c42 --outcome success --dry-run
     memory-kb session end 0b1c42 --outcome success
     """
-    kb = options.kb
+    sessions, dry_run = options.kb.sessions, options.dry_run
     waiting = "another end of this session is at work; waiting for it …"
     try:
-        written = kb.sessions.end(session, dry_run=options.dry_run, on_wait=lambda: say(waiting), **chosen)
+        written = sessions.end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
     except KeyboardInterrupt:
-        if not options.dry_run:
+        if not dry_run:
             way_back = f"`memory-kb undo --session {session}` reverts it"
             say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
         raise
-    more: dict[str, Any] = {"dry_run": True} if options.dry_run else {"problems": []}
+    more: dict[str, Any] = {"dry_run": True} if dry_run else {"problems": []}
     if not options.printed_as_json(as_plain(written) | more):
-        _print_end(written, dry_run=options.dry_run)
-    if options.dry_run:
+        _print_end(written, dry_run=dry_run)
+    if dry_run:
         return end_steps(written.steps)
     again = f"memory-kb session end {written.session}"
     if any(step.runs for step in written.steps):
@@ -282,9 +265,7 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
         problems.append(Problem(session, line, why))
 
     for event in options.kb.sessions.replay(session, EventFilter(types, agent), on_problem=complain):
-        if options.as_json:
-            print_json(to_mapping(event))
-        else:
+        if not options.printed_as_json(to_mapping(event)):
             _print_event(event)
     print_problems(problems)
 
@@ -328,8 +309,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
     memory-kb session search 'redis AND (timeout OR refused)' --since 2026-03-01
     memory-kb session search --type tool_result --agent coder
     """
-    result = options.kb.sessions.search(" ".join(query), type=types, **chosen)
-    print_sessions_found(options, result)
+    print_sessions_found(options, options.kb.sessions.search(" ".join(query), type=types, **chosen))
 
 
 def print_sessions_found(options: Options, result: SessionSearch) -> None:
@@ -339,17 +319,13 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
         return
     print_notes(result.degraded)
     for hit in result.hits:
-        _print_session_hit(hit)
+        known = (_name_event(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
+        marks = style(one_line(", ".join(filter(None, known))), dim=True)
+        rank, place = style(f"{hit.rank:>2}.", dim=True), format_place(hit.session, hit.seq)
+        click.echo(f"{rank} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")
+        click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
     if not result.hits:
         say("No event fits.")
-
-
-def _print_session_hit(hit: SessionHit) -> None:
-    known = (_name_event(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
-    marks = style(one_line(", ".join(filter(None, known))), dim=True)
-    place = format_place(hit.session, hit.seq)
-    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")
-    click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
 
 
 @verb("import", session_verb)
@@ -387,17 +363,22 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if options.printed_as_json({"sessions": made, "left_out": elsewhere, "refused": [str(error) for error in refused]}):
         return code
     for one in made:
-        _print_imported(one)
+        print_problems(one.problems)
+        if one.redacted:
+            say(f"note: what looks like {', '.join(one.redacted)} was not written")
+        if one.session:
+            ours = f", {one.injected:,} with text from memory-kb" if one.injected else ""
+            click.echo(
+                f"{one.session}  {one.added:,} added, {one.known:,} already stored, {one.ignored:,} skipped{ours}"
+            )
     for error in refused:
         say(f"not imported: {error}")
     if left_out:
         files = pluralize(len(left_out), "transcript")
         say(f"{files} of other projects left out ({left_out[0].elsewhere}, …); --any-project imports them too.")
     if not any(one.session for one in made):
-        is_known = made or left_out or refused
-        say(
-            f"Nothing was imported{'' if is_known else ': no transcript is recognised, and --format names what it is'}."
-        )
+        unknown = "" if made or left_out or refused else ": no transcript is recognised, and --format names what it is"
+        say(f"Nothing was imported{unknown}.")
     return code
 
 

@@ -16,7 +16,6 @@ from memory_kb.cli.output import (
     format_place,
     one_line,
     pick,
-    print_json,
     print_listing,
     print_text,
     say,
@@ -26,7 +25,7 @@ from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.session_events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
-from memory_kb.working.task_files import RECOMMENDATIONS, Milestones
+from memory_kb.working.task_files import RECOMMENDATIONS
 
 if TYPE_CHECKING:
     from memory_kb.working.handoffs import Handoff, HandoffReport
@@ -39,6 +38,7 @@ _WRITING = together(
     option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR"),
     _PLACE,
 )
+_UNCOMMITTED = "Whether there are changes that are not committed [default: from git]."
 _MAX_JSON = 1_000_000
 _NO_HANDOFF = "There is no such handoff."
 
@@ -61,17 +61,10 @@ def ledger_verb() -> None:
 @option("--goal", "What it is after.", metavar="TEXT")
 @option("--completed", "A task that is done; each counts once.", many=True, metavar="TASK")
 @option(
-    "--tasks-completed",
-    "How many are done, where only that is known.",
-    type=click.IntRange(0, 1_000_000_000),
-    metavar="NUMBER",
+    "--tasks-completed", "How many are done, where only that is known.", type=click.IntRange(0, 10**9), metavar="NUMBER"
 )
 @option("--file --files files", "A file it modified; may be given several times.", many=True, metavar="PATH")
-@option(
-    "--uncommitted/--committed uncommitted",
-    "Whether there are changes that are not committed [default: from git].",
-    default=None,
-)
+@option("--uncommitted/--committed uncommitted", _UNCOMMITTED, default=None)
 @option("--commit", "The last commit [default: from git].", metavar="HASH")
 @option("--tech", "What it works with.", many=True, metavar="WORD")
 @option("--pattern patterns", "What it learned.", many=True, metavar="ID")
@@ -84,12 +77,10 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
     memory-kb ledger set eng-001 --task T-43 --completed T-42 --file src/users.py --file tests/test_users.py
     memory-kb ledger set --json-file checkpoint.json
     """
-    fields: dict[str, Any] = {
-        name: value or None if isinstance(value, tuple) and name != "completed" else value
-        for name, value in chosen.items()
-    }
+    for name in ("files", "tech", "patterns"):
+        chosen[name] = chosen[name] or None
     given = _read_object(json_file) if json_file else None
-    done = options.kb.ledgers.set(agent, values=given, dry_run=options.dry_run, **fields)
+    done = options.kb.ledgers.set(agent, values=given, dry_run=options.dry_run, **chosen)
     place = pick(done.ledger, "id", "path")
     return _finish_writing(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 
@@ -180,8 +171,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: A
 @_PLACE
 def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
     """Print a handoff, named by its id or its number."""
-    found = options.kb.handoffs.show(handoff, **chosen)
-    _print_handoff(options, found)
+    _print_handoff(options, options.kb.handoffs.show(handoff, **chosen))
 
 
 @verb("latest", handoff_verb)
@@ -192,9 +182,7 @@ def latest_verb(options: Options, /, **chosen: Any) -> None:
     found = options.kb.handoffs.latest(**chosen)
     if found:
         _print_handoff(options, found)
-    elif options.as_json:
-        print_json({})
-    else:
+    elif not options.printed_as_json({}):
         say(_NO_HANDOFF)
 
 
@@ -205,12 +193,11 @@ def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
     fields = {"handoffs": [_handoff_as_json(one) for one in found]}
-    print_listing(options, fields, map(_handoff_row, found), _NO_HANDOFF)
-
-
-def _handoff_row(one: Handoff) -> tuple[str, ...]:
-    who = f"{one.from_agent or '?'} to {one.to_agent or '?'}"
-    return (one.id, (one.timestamp or "")[:16], who, shorten(" ".join(one.done), 100))
+    rows = []
+    for one in found:
+        who = f"{one.from_agent or '?'} to {one.to_agent or '?'}"
+        rows.append((one.id, (one.timestamp or "")[:16], who, shorten(" ".join(one.done), 100)))
+    print_listing(options, fields, rows, _NO_HANDOFF)
 
 
 def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
@@ -287,8 +274,8 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
     memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
     memory-kb premortem - --title "Move to Postgres" < plan.md
     """
-    report = options.kb.premortem(text_argument(text, errors="replace"), dry_run=options.dry_run, **chosen)
-    return finish_run(options, report, nothing=_NOTHING_NEW)
+    run = options.kb.premortem(text_argument(text, errors="replace"), dry_run=options.dry_run, **chosen)
+    return finish_run(options, run, nothing=_NOTHING_NEW)
 
 
 @verb("assume", allow_secret=True, dry_run=True)
@@ -310,23 +297,16 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     memory-kb assume planned --complexity "small: two modules" --approach "one transaction per file"
     memory-kb assume built --scope-note "no migration" --recommendation notify --job api
     """
-    kb = options.kb
-    if is_list:
-        return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
-    if not milestone:
+    if not (milestone or is_list):
         raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium, or --list")
-    report = kb.assume(milestone, dry_run=options.dry_run, **chosen)
-    return finish_run(options, report, nothing=_NOTHING_NEW)
-
-
-def _list_assumptions(options: Options, found: Milestones) -> int:
-    names = ("milestone", "timestamp", "assumptions", "recommendation")
-    fields = {"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}
-    rows = []
+    if milestone and not is_list:
+        run = options.kb.assume(milestone, dry_run=options.dry_run, **chosen)
+        return finish_run(options, run, nothing=_NOTHING_NEW)
+    found, rows = options.kb.assumptions(job=chosen["job"], task=chosen["task"]), []
     for one in found.checkpoints:
         assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
         rows.append((one.timestamp, one.milestone, one.recommendation, assumed))
-    print_listing(options, fields, rows, "Nothing was assumed yet.")
+    print_listing(options, found, rows, "Nothing was assumed yet.")
     for number in found.torn if not options.as_json else ():
         say(f".assumptions.jsonl:{number}: no checkpoint; the line is skipped")
     return 0

@@ -60,31 +60,25 @@ def draw_curve(entry: Entry, today: date, ranking: Ranking) -> Curve | None:
 
     begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
     end = today + timedelta(days=max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days))))
-    days, highest = max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08
+    length, highest = max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08
 
     def place(day: date, value: float) -> tuple[float, float]:
-        x = _LEFT + (day - begin).days / days * (WIDTH - _LEFT - _RIGHT)
+        x = _LEFT + (day - begin).days / length * (WIDTH - _LEFT - _RIGHT)
         return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
 
     def line(first: date, last: date) -> str:
-        length = (last - first).days
-        drawn = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        steps = (step * (last - first).days / _STEPS for step in range(_STEPS + 1))
+        drawn = sorted({first + timedelta(days=round(step)) for step in steps})
         return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in drawn)
 
     value, later = value_on(today), today + timedelta(days=round(ranking.half_life_days))
     now, height = place(today, value)
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
     said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
-    return Curve(
-        past=line(begin, today),
-        future=line(today, end),
-        now=now,
-        height=height,
-        value=value,
-        days=(Tick(_LEFT, f"{begin:%Y-%m}"), Tick(now, "today"), Tick(WIDTH - _RIGHT, f"{end:%Y-%m}")),
-        values=tuple(Tick(place(today, share)[1], f"{share:.2g}") for share in (0.0, 0.5 * highest, highest)),
-        sentence="It is retired, so it does not surface by itself." if entry.status == "retired" else said,
-    )
+    days = (Tick(_LEFT, f"{begin:%Y-%m}"), Tick(now, "today"), Tick(WIDTH - _RIGHT, f"{end:%Y-%m}"))
+    values = tuple(Tick(place(today, share)[1], f"{share:.2g}") for share in (0.0, 0.5 * highest, highest))
+    said = "It is retired, so it does not surface by itself." if entry.status == "retired" else said
+    return Curve(line(begin, today), line(today, end), now, height, value, days, values, said)
 
 
 class Bar(NamedTuple):
