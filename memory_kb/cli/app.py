@@ -68,7 +68,6 @@ class Family(click.Group):
     def write_verbs(
         self, ctx: click.Context, formatter: click.HelpFormatter, section: str, verbs: Iterable[str]
     ) -> None:
-        """Write some verbs as a section of the help."""
         with formatter.section(section):
             commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
             formatter.write_dl(
@@ -78,10 +77,7 @@ class Family(click.Group):
 
 
 class _Verbs(Family):
-    """A group that loads the module of a verb when it is used.
-
-    Starting fast is a feature.
-    """
+    """A group that loads the module of a verb when it is used, since starting fast is a feature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
         return list(_VERBS)
@@ -219,7 +215,6 @@ class Day(click.ParamType[Any]):
     name = "date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the day that a text names."""
         from memory_kb.text import parse_date
 
         day = parse_date(value)

@@ -189,7 +189,6 @@ def _log(machine: Path | None, message: str) -> None:
 
 
 def _trim(file: Path) -> None:
-    """Begin a log that is too long anew."""
     with contextlib.suppress(OSError):
         if file.stat().st_size > _MAX_LOG:
             from memory_kb.regular_files import replace_file

@@ -300,7 +300,6 @@ class Options:
         return self._kb
 
     def close(self) -> None:
-        """Close the knowledge base, if it was opened."""
         if self._kb is not None:
             self._kb.close()
 

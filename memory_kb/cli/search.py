@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,8 +32,6 @@ from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
-    from memory_kb.context.sections import Context
-    from memory_kb.git.history import Version
     from memory_kb.kb import KnowledgeBase
     from memory_kb.reports import Reference
 
@@ -89,7 +87,11 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
     text = " ".join(query)
     past = {name: chosen.pop(name) for name in ("agent", "outcome")}
     if chosen["kind"] == (SESSION,):
-        _search_sessions(options, text, chosen | past)
+        from memory_kb.cli.sessions import print_sessions_found
+
+        since = chosen["since"].isoformat() if chosen["since"] else None
+        words = {name: chosen[name] for name in ("limit", "job", "task")}
+        print_sessions_found(options, options.kb.sessions.search(text, since=since, **words, **past))
         return
     if SESSION in chosen["kind"] or any(past.values()):
         raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
@@ -97,16 +99,6 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
     with _open_at(options, as_of) as kb:
         search_and_print(options, kb, text, sync=not no_sync or as_of is not None, **chosen)
-
-
-def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) -> None:
-    """Search past sessions with the options that make sense for them."""
-    from memory_kb.cli.sessions import print_sessions_found
-
-    known = ("limit", "job", "task", "agent", "outcome")
-    since = chosen["since"].isoformat() if chosen["since"] else None
-    found = options.kb.sessions.search(query, since=since, **{name: chosen[name] for name in known})
-    print_sessions_found(options, found)
 
 
 @contextlib.contextmanager
@@ -168,19 +160,15 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
     memory-kb show memory/MEMORY.md:40
     """
     if history:
-        _print_history(options, options.kb.history(entry))
+        known = options.kb.history(entry)
+        rows = ((one.commit[:12], one.time[:10], one.author, one.change, f"{one.path}: {one.subject}") for one in known)
+        print_listing(options, {"versions": known}, rows, "No commit has it yet.")
         return
     with _open_at(options, as_of) as kb:
         shown = kb.show(entry, vaults=vaults)
-    if options.printed_as_json(shown):
-        return
-    say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
-    print_text(shown.text or "")
-
-
-def _print_history(options: Options, versions: Sequence[Version]) -> None:
-    rows = ((one.commit[:12], one.time[:10], one.author, one.change, f"{one.path}: {one.subject}") for one in versions)
-    print_listing(options, {"versions": versions}, rows, "No commit has it yet.")
+    if not options.printed_as_json(shown):
+        say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
+        print_text(shown.text or "")
 
 
 @verb("list")
@@ -249,12 +237,8 @@ def stats_verb(options: Options) -> None:
     stats = options.kb.stats()
     if options.printed_as_json(stats):
         return
-    rows = {
-        "files": f"{stats.files:,}",
-        "entries": f"{stats.entries:,}",
-        "chunks": f"{stats.chunks:,}",
-        "tokens": f"about {stats.tokens:,}",
-    }
+    rows = {name: f"{getattr(stats, name):,}" for name in ("files", "entries", "chunks")}
+    rows["tokens"] = f"about {stats.tokens:,}"
     tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
     for name, tally in tallies.items():
         rows[name] = ", ".join(f"{word} {count:,}" for word, count in tally.items())
@@ -282,18 +266,15 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     memory-kb context "speed up the report" --file src/report.py --json
     """
     context = options.kb.context(" ".join(task), type=type_, **chosen)
-    if options.printed_as_json(as_json(context)):
+    guidelines: dict[str, Any] = {
+        name: [pick(rule, "id", "text", "confidence", "score") for rule in getattr(context.rules, name)]
+        for name in ("rules", "anti_patterns")
+    } | pick(context.rules, "total_score", "token_count")
+    parts = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
+    if options.printed_as_json(pick(context, *parts) | {"guidelines": guidelines}):
         return
     if context.text:
         print_text(context.text)
     else:
         say("Nothing is known that has to do with this.")
     print_notes(context.degraded)
-
-
-def as_json(context: Context) -> dict[str, Any]:
-    """Return a context as the object that `--json` prints."""
-    parts = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
-    names = ("id", "text", "confidence", "score")
-    rules = {name: [pick(rule, *names) for rule in getattr(context.rules, name)] for name in ("rules", "anti_patterns")}
-    return pick(context, *parts) | {"guidelines": rules | pick(context.rules, "total_score", "token_count")}

@@ -271,7 +271,6 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
 
 
 def _name_event(one: Event | SessionHit) -> str:
-    """Return what an event is, in a word or two."""
     usual = {"event": one.event, "message": one.role}.get(one.type, f"{one.type} {one.tool or ''}".strip())
     return one_line(usual or one.type)
 

@@ -91,7 +91,6 @@ def _finish_writing(options: Options, done: LedgerReport | HandoffReport, fields
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
-    """Return the JSON object in a file, or on stdin for -."""
     try:
         if file == "-":
             data = sys.stdin.buffer.read(_MAX_JSON + 1)

@@ -39,7 +39,6 @@ class Ruler:
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> lsp.Position:
-        """Return the place of a character."""
         offset = max(0, min(offset, len(self.text)))
         line = bisect_right(self._starts, offset) - 1
         return lsp.Position(line, self._units(self.text[self._starts[line] : offset]))
@@ -61,7 +60,6 @@ class Ruler:
         return end
 
     def range(self, span: Span) -> lsp.Range:
-        """Return a stretch of the text."""
         return lsp.Range(self.position(span.start), self.position(span.end))
 
     def _units(self, text: str) -> int:
@@ -80,29 +78,23 @@ class Page:
 
     @cached_property
     def ruler(self) -> Ruler:
-        """Its places."""
         return Ruler(self.text, self.encoding)
 
     @cached_property
     def document(self) -> Document:
-        """Its entries and what is wrong with them."""
         return parse_document(self.text, self.path)
 
     def entry_at(self, offset: int) -> Entry | None:
-        """Return the entry that a character belongs to."""
         return next((entry for entry in self.document.entries if entry.span.start <= offset <= entry.span.end), None)
 
     def entry(self, entry_id: str) -> Entry | None:
-        """Return the entry with an id."""
         return next((entry for entry in self.document.entries if entry.id == entry_id), None)
 
     def body(self, entry: Entry) -> str:
-        """Return the text of an entry below its frontmatter."""
         return self.text[entry.body.start : entry.body.end]
 
     @cached_property
     def headings(self) -> tuple[Heading, ...]:
-        """The headings of its text."""
         return tuple(find_headings(self.text))
 
     @cached_property
@@ -111,7 +103,6 @@ class Page:
         return tuple(find_links(self.text, with_own=True))
 
     def link_at(self, offset: int) -> TextLink | None:
-        """Return the link that a character is part of."""
         return next((link for link in self.links if link.whole.start <= offset <= link.whole.end), None)
 
     def value_at(self, offset: int, names: tuple[str, ...]) -> tuple[str, Span] | None:

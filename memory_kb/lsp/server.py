@@ -120,7 +120,6 @@ class NoteServer(LanguageServer):
                 self.publish(page.uri, [to_diagnostic(page, one) for one in remarks], page.version)
 
     def publish(self, uri: str, shown: Sequence[lsp.Diagnostic], version: int | None = None) -> None:
-        """Show what was found in a note."""
         said = lsp.PublishDiagnosticsParams(uri=uri, diagnostics=list(shown), version=version)
         self.text_document_publish_diagnostics(said)
 
@@ -130,12 +129,10 @@ class NoteServer(LanguageServer):
         return self.notes.pages.get(document.uri)
 
     async def place(self, asked: _PlaceParams) -> tuple[Page, int] | None:
-        """Return the note and the character that are asked about."""
         page = await self.page(asked.text_document)
         return (page, page.ruler.offset(asked.position)) if page else None
 
     async def subject(self, asked: _PlaceParams) -> tuple[Page, Subject] | None:
-        """Return the note and the entry that are asked about."""
         found = await self.place(asked)
         subject = find_subject(*found, self.notes.catalog, self.notes.read) if found else None
         return (found[0], subject) if found and subject else None
@@ -175,7 +172,6 @@ class NoteServer(LanguageServer):
         return edit
 
     def show_error(self, message: str) -> None:
-        """Show a person a sentence."""
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
 
 

@@ -82,7 +82,6 @@ class Workspace:
         return is_new
 
     def close(self) -> None:
-        """End the watcher and the thread of the knowledge base."""
         self._watcher.end(0.0)
         self._worker.close(_GRACE_SECONDS)
 
@@ -109,7 +108,6 @@ class Workspace:
         return None
 
     def place_of(self, path: str) -> EditorFile:
-        """Return how the editor knows a file."""
         page = self.open_page(path)
         if page:
             return EditorFile(page.uri, page.version)
@@ -117,7 +115,6 @@ class Workspace:
         return EditorFile(self.vault.resolve(path).as_uri())
 
     def open_page(self, path: str) -> Page | None:
-        """Return a note that the editor has open."""
         return next((page for page in self.pages.values() if page.path == path), None)
 
     def page(self, path: str) -> Page | None:
@@ -139,7 +136,6 @@ class Workspace:
         return page.text if page else ""
 
     def drafts(self) -> dict[str, str]:
-        """Return the open notes by their paths."""
         return {page.path: page.text for page in self.pages.values()}
 
     def name_of(self, page: Page, subject: Subject) -> str:

@@ -110,33 +110,6 @@ _UNKNOWN_RESOURCE = -32002
 _HANDSHAKE = ("initialize", "server/discover", "ping")
 
 
-def make_server(
-    workers: Workers, profile: str, session: str, on_awake: Callable[[], None], vaults: tuple[str, ...] = ()
-) -> Server[Any]:
-    """Return a server for one vault."""
-    handlers = _Handlers(workers, PROFILES[profile], session, vaults)
-    server: Server[Any] = Server(
-        "memory-kb",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=_always(types.ListToolsResult(tools=[declare(tool) for tool in PROFILES[profile]])),
-        on_call_tool=handlers.call_tool,
-        on_list_resources=_always(types.ListResourcesResult(resources=[_RESOURCE])),
-        on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])),
-        on_read_resource=handlers.read_resource,
-        on_list_prompts=_always(types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])),
-        on_get_prompt=handlers.get_prompt,
-    )
-
-    async def wake(ctx: _Context, call_next: Callable[[_Context], Awaitable[_Result]]) -> _Result:
-        if ctx.method not in _HANDSHAKE:
-            on_awake()
-        return await call_next(ctx)
-
-    server.middleware.append(wake)
-    return server
-
-
 def _always(result: _R) -> Callable[..., Awaitable[_R]]:
     async def answer(*_: object) -> _R:
         return result
@@ -164,64 +137,6 @@ def declare_prompt(prompt: Tool) -> types.Prompt:
         for one in prompt.arguments
     ]
     return types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments)
-
-
-class _Handlers:
-    """The handlers of the SDK: each runs a request in a worker thread and formats the result."""
-
-    def __init__(self, workers: Workers, tools: tuple[Tool, ...], session: str, vaults: tuple[str, ...]) -> None:
-        self._workers, self._session, self._vaults = workers, session, vaults
-        self._tools = {tool.name: tool for tool in tools}
-
-    async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, self._say_unknown(params.name))
-        worker = self._workers.reading if tool.effect == "reads" else self._workers.writing
-        caller = self._caller(context)
-        try:
-            given = read_arguments(tool.arguments, params.arguments or {})
-            answer = await worker.ask(lambda kb: tool.call(kb, given, caller))
-        except Exception as exc:  # noqa: BLE001 - any error is reported to the model
-            return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
-        return types.CallToolResult(content=[_text(answer)])
-
-    async def read_resource(self, _: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        text = await self._serve(lambda kb: read_resource(kb, uri), _UNKNOWN_RESOURCE)
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
-
-    async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        prompt = next((one for one in PROMPTS if one.name == params.name), None)
-        if prompt is None:
-            known = ", ".join(one.name for one in PROMPTS)
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there are {known}")
-        caller, given = self._caller(context), dict(params.arguments or {})
-        text = await self._serve(
-            lambda kb: prompt.call(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS
-        )
-        return types.GetPromptResult(
-            description=prompt.description, messages=[types.PromptMessage(role="user", content=_text(text))]
-        )
-
-    async def _serve(self, work: Callable[[KnowledgeBase], str], code: int) -> str:
-        """Read something; an error of the caller's has this code."""
-        worker = self._workers.reading
-        try:
-            return await worker.ask(work)
-        except Exception as exc:  # noqa: BLE001 - any error is reported to the client
-            known = isinstance(exc, MemoryKBError)
-            raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc)) from None
-
-    def _caller(self, context: _Context) -> Caller:
-        params = context.session.client_params
-        name = params.client_info.name.strip() if params else ""
-        return Caller(" ".join(name.split())[:60] or "agent", self._session, self._vaults)
-
-    def _say_unknown(self, name: str) -> str:
-        if name in {tool.name for tool in PROFILES["full"]}:
-            return f"{name} is offered by `memory-kb mcp --profile full` only"
-        return f"there is no tool {name[:60]!r}; there are {', '.join(self._tools)}"
 
 
 def _explain(error: Exception) -> str:
@@ -294,7 +209,8 @@ class ToolService:
     """
 
     def __init__(self, address: Address, profile: str, *, is_watching: bool, vaults: tuple[str, ...] = ()) -> None:
-        self._profile, self._is_watching, self._vaults = profile, is_watching, vaults
+        self._tools = {tool.name: tool for tool in PROFILES[profile]}
+        self._is_watching, self._vaults = is_watching, vaults
         self._is_own_session = not address.environ.get(_SESSION)
         self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
         address.environ[_SESSION] = self.session
@@ -302,8 +218,27 @@ class ToolService:
         self._watcher = VaultWatcher(address, say)
 
     def make_server(self) -> Server[Any]:
-        """Return the SDK's server for this service."""
-        return make_server(self._workers, self._profile, self.session, self.wake, self._vaults)
+        """Return the SDK's server, whose handlers run each request in a worker thread and format the result."""
+        server: Server[Any] = Server(
+            "memory-kb",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=_always(types.ListToolsResult(tools=[declare(tool) for tool in self._tools.values()])),
+            on_call_tool=self._call_tool,
+            on_list_resources=_always(types.ListResourcesResult(resources=[_RESOURCE])),
+            on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])),
+            on_read_resource=self._read_resource,
+            on_list_prompts=_always(types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])),
+            on_get_prompt=self._get_prompt,
+        )
+
+        async def wake(ctx: _Context, call_next: Callable[[_Context], Awaitable[_Result]]) -> _Result:
+            if ctx.method not in _HANDSHAKE:
+                self.wake()
+            return await call_next(ctx)
+
+        server.middleware.append(wake)
+        return server
 
     def wake(self) -> None:
         """Begin to watch, if that is wanted and has not begun."""
@@ -317,8 +252,57 @@ class ToolService:
         self._workers.close(GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
         self._watcher.end(GRACE_SECONDS)
 
+    async def _call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, self._say_unknown(params.name))
+        worker = self._workers.reading if tool.effect == "reads" else self._workers.writing
+        caller = self._caller(context)
+        try:
+            given = read_arguments(tool.arguments, params.arguments or {})
+            answer = await worker.ask(lambda kb: tool.call(kb, given, caller))
+        except Exception as exc:  # noqa: BLE001 - any error is reported to the model
+            return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
+        return types.CallToolResult(content=[_text(answer)])
 
-_CTRL_C = 130
+    async def _read_resource(self, _: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        text = await self._serve(lambda kb: read_resource(kb, uri), _UNKNOWN_RESOURCE)
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
+
+    async def _get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        prompt = next((one for one in PROMPTS if one.name == params.name), None)
+        if prompt is None:
+            known = ", ".join(one.name for one in PROMPTS)
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there are {known}")
+        caller, given = self._caller(context), dict(params.arguments or {})
+        text = await self._serve(
+            lambda kb: prompt.call(kb, read_arguments(prompt.arguments, given), caller), types.INVALID_PARAMS
+        )
+        return types.GetPromptResult(
+            description=prompt.description, messages=[types.PromptMessage(role="user", content=_text(text))]
+        )
+
+    async def _serve(self, work: Callable[[KnowledgeBase], str], code: int) -> str:
+        """Read something; an error of the caller's has this code."""
+        worker = self._workers.reading
+        try:
+            return await worker.ask(work)
+        except Exception as exc:  # noqa: BLE001 - any error is reported to the client
+            known = isinstance(exc, MemoryKBError)
+            raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc)) from None
+
+    def _caller(self, context: _Context) -> Caller:
+        params = context.session.client_params
+        name = params.client_info.name.strip() if params else ""
+        return Caller(" ".join(name.split())[:60] or "agent", self.session, self._vaults)
+
+    def _say_unknown(self, name: str) -> str:
+        if name in {tool.name for tool in PROFILES["full"]}:
+            return f"{name} is offered by `memory-kb mcp --profile full` only"
+        return f"there is no tool {name[:60]!r}; there are {', '.join(self._tools)}"
+
+
 #: Seconds between two looks whether the process that started us still lives.
 _LOOK_SECONDS = 2.0
 
@@ -340,9 +324,9 @@ async def serve_stdio(service: ToolService) -> int:
 
 
 async def _leave_on_signal(service: ToolService) -> None:
-    codes = {signal.SIGTERM: 0, signal.SIGINT: _CTRL_C}
     if os.name == "nt":
         return
+    codes = {signal.SIGTERM: 0, signal.SIGINT: 130}
     with anyio.open_signal_receiver(*codes) as signals:
         async for number in signals:
             await _leave(service, codes[number])

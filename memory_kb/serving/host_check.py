@@ -29,7 +29,6 @@ class HostCheck:
         self._app, self._host, self._token = app, host.lower(), token
 
     async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
-        """Pass a request on, or refuse it."""
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
 
@@ -90,7 +89,6 @@ class ListenAddress(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The address as it is written in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 

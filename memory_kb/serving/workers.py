@@ -35,7 +35,6 @@ class Address(NamedTuple):
         return cls(vault, home, dict(os.environ))
 
     def open(self, *, trust_watcher: bool = False) -> KnowledgeBase:
-        """Open the vault; see `KnowledgeBase.open`."""
         return KnowledgeBase.open(self.vault, self.home, environ=self.environ, trust_watcher=trust_watcher)
 
 

@@ -58,7 +58,6 @@ class Auth:
         self._headers = {**_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, or answer it with a refusal."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -87,7 +86,6 @@ class Auth:
         return None
 
     def _is_known(self, request: Request, token: str) -> bool:
-        """Return whether a request has the token, or the cookie that replaces it."""
         kept = request.cookies.get(self._cookie, "")
         return has_bearer(request.headers, token) or hmac.compare_digest(kept.encode(), self._sign(token).encode())
 

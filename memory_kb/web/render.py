@@ -140,7 +140,6 @@ def _colour_code(code: str, language: str, _attributes: str) -> str:
 
 
 def _picture(name: str, path: str, shown: str, size: str) -> str:
-    """Return the HTML of a picture of the vault, as wide and high as it says."""
     sizes = [
         f' {side}="{length}"' for side, length in zip(("width", "height"), size.split("x"), strict=False) if length
     ]

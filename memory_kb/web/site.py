@@ -173,7 +173,6 @@ class PageRequest(NamedTuple):
 
     @property
     def query(self) -> PageQuery:
-        """The search or list that is asked for."""
         return read_page_query(self.fields)
 
     def param(self, name: str, longest: int = _MAX_WORD) -> str:
@@ -189,7 +188,6 @@ class PageRequest(NamedTuple):
         return self.kept("choices", lambda kb: kb.filter_values())
 
     def page(self, template: str, **values: Any) -> Response:
-        """Answer with a page."""
         return self.site.page(self.http, template, **values)
 
 
@@ -324,7 +322,6 @@ class Site:
         return handling
 
     def explain(self, request: Request, error: MemoryKBError) -> Response:
-        """Draw an error."""
         status, title = next(shown for kind, shown in _STATUS.items() if isinstance(error, kind))
         choices = error.candidates if isinstance(error, AmbiguousId) else ()
         hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
@@ -404,7 +401,6 @@ class BackgroundLooks:
             return True
 
     def end(self) -> None:
-        """Stop the examinations that are running."""
         with self._lock:
             for process in self._going.values():
                 process.kill()
