@@ -202,7 +202,10 @@ class ContextBuilder:
         material, today = self.material, self.today
 
         def write(memory: Memory) -> str:
-            return write_brief(memory, today, _title_of_long(memory), _SHORT)
+            # What is too long for a line is in it by its title, unless that is the name of its file.
+            is_long = len(" ".join(memory.text.split())) > _SHORT and memory.kind != "skill"
+            is_titled = is_long and memory.title not in ("", note_name(memory.path))
+            return write_brief(memory, today, memory.title if is_titled else None, _SHORT)
 
         high = order_baseline(material.baseline, today)
         # Those too long for a line are left to the retrieved learnings, which show them in full.
@@ -266,7 +269,8 @@ class ContextBuilder:
         memory, said = one.memory, as_block(passage)
         lines = [self.claims.marks[memory.id]] if memory.id in self.claims.marks else []
         if memory.is_unverified:
-            lines, said = [*lines, _UNVERIFIED], _quote(said)
+            lines.append(_UNVERIFIED)
+            said = "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
         known = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
         if memory.kind == "episode" and (outcome := memory.word("outcome")):
             known = f", outcome: {as_line(outcome, 40)}"
@@ -310,13 +314,6 @@ def _is_in_force(memory: Memory) -> bool:
     return memory.is_live and not memory.is_superseded
 
 
-def _title_of_long(memory: Memory) -> str | None:
-    """Return the title of an entry that is too long for a line, unless that is the name of its file."""
-    is_short = len(" ".join(memory.text.split())) <= _SHORT
-    name = note_name(memory.path)
-    return None if is_short or memory.kind == "skill" or memory.title in ("", name) else memory.title
-
-
 def _show_procedure(memory: Memory) -> str:
     name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
     items = (item.text for item in find_items(memory.text, Span(0, len(memory.text))))
@@ -351,16 +348,17 @@ def _weigh(found: Iterable[FittingEntry], taken: set[str]) -> Iterator[FittingEn
     """Yield the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = (one for one in found if one.memory.id not in taken and not one.memory.is_failed_episode)
     learnings = [one for one in rest if one.memory.kind != "skill"]
-    learnings.sort(key=lambda one: -one.hit.score * _weight_of(one.memory))
+
+    def weigh(one: FittingEntry) -> float:
+        weight = _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0) * (_MIXED if one.memory.is_mixed_episode else 1.0)
+        return -one.hit.score * weight
+
+    learnings.sort(key=weigh)
     episodes = 0
     for one in learnings:
         episodes += one.memory.kind == "episode"
         if one.memory.kind != "episode" or episodes <= _MOST_EPISODES:
             yield one
-
-
-def _weight_of(memory: Memory) -> float:
-    return _COLLECTION_WEIGHTS.get(memory.kind, 1.0) * (_MIXED if memory.is_mixed_episode else 1.0)
 
 
 def _show_agent_memory(hits: Sequence[Hit]) -> ContextSection:
@@ -381,10 +379,6 @@ def _passage(found: FittingEntry) -> str:
     goal = "" if text.startswith("## Goal") else memory.word("goal") or ""  # agents and people may write one without
     files = ", ".join(memory.words("files")[:_MOST_FILES])
     return "\n\n".join(filter(None, (goal and f"Goal: {goal}", told, files and f"Files: {files}")))
-
-
-def _quote(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
 def _shown_memories(material: Material, sections: Sequence[ContextSection]) -> list[Memory]:
