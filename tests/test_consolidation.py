@@ -24,10 +24,10 @@ from memory_kb import KnowledgeBase
 from memory_kb.episodes.consolidation import (
     cluster_episodes,
     pattern_confidence,
+    pitfall_confidence,
     recent_episodes,
 )
 from memory_kb.episodes.diary_text import EpisodeRecord
-from memory_kb.episodes.error_pitfalls import pitfall_confidence
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.memory import Memory
 from memory_kb.model import Location

@@ -1,4 +1,4 @@
-"""Find what recurs in episodes and turn it into rules, and their errors into pitfalls.
+"""Turn what recurs in episodes into rules, and the errors of sessions into pitfalls.
 
 A second run over the same episodes changes nothing: an entry counts each source once.
 """
@@ -6,15 +6,23 @@ A second run over the same episodes changes nothing: an entry counts each source
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, read_diary
-from memory_kb.episodes.error_pitfalls import TITLE, Pitfall, find_pitfalls, pitfall_confidence, tags_of, write_pitfall
+from memory_kb.episodes.diary_text import (
+    DiaryEntry,
+    EpisodeRecord,
+    ErrorLine,
+    cut_sections,
+    infer_category,
+    read_diary,
+)
 from memory_kb.learning.agent_learnings import SessionCounts, judge_rule
+from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
@@ -23,6 +31,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
+from memory_kb.session_facts import Trace
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
 from memory_kb.terms import jaccard
@@ -36,8 +45,11 @@ LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
 WINDOW_DAYS = 30
 _DIGITS = 6
 _FEWEST, _EVENT_CHARS = 4, 300
-
-
+#: How an episode that was built from a log reports a command that worked with a small change.
+_INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
+# What came over the network and was run is nothing to pass on.
+_FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
+_TITLE = 80
 #: Where a learning that somebody stated comes from, and what kinds it is of.
 _STATED = ("user_explicit", "observed", "extracted")
 _STATEMENTS = ("fact", "preference", "policy", "decision", "architecture")
@@ -58,18 +70,6 @@ class Pattern(NamedTuple):
     def confidence(self) -> float:
         """How far it is trusted."""
         return pattern_confidence(len(self.episodes), self.ended("success"))
-
-    @property
-    def category(self) -> str:
-        """What sort of work most of its episodes were."""
-        words = Counter(sorted(infer_category(one.diary.goal or one.diary.title) for one in self.episodes))
-        return words.most_common(1)[0][0]
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """What its episodes have in common: files that two of them changed."""
-        files = Counter(file for one in self.episodes for file in one.memory.words("files"))
-        return tuple(f"working on {file}" for file, count in sorted(files.items()) if count > 1)[:5]
 
 
 def pattern_confidence(episodes: int, successes: int) -> float:
@@ -185,6 +185,112 @@ def common_place(places: Iterable[Location]) -> Location:
     return Location("job", job) if job else Location()
 
 
+class Pitfall(NamedTuple):
+    """One error that at least one episode has; `seen` are the episodes and their wording of it."""
+
+    type: str
+    message: str
+    seen: tuple[tuple[EpisodeRecord, ErrorLine], ...]
+
+    @property
+    def key(self) -> str:
+        """What makes it this pitfall and no other."""
+        return f"pitfall/{self.type.casefold()}/{same_words(self.message)}"
+
+    @property
+    def episodes(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes it was seen in, oldest first."""
+        return tuple({one.memory.id: one for one, _ in self.seen}.values())
+
+    def is_stated_by(self, memory: Memory) -> bool:
+        """Return whether an entry warns of this already: it quotes the message."""
+        words = same_words(generalise(memory.text))
+        return same_words(generalise(self.message.removesuffix("…").rstrip())) in words
+
+    @property
+    def solutions(self) -> list[str]:
+        """What helped each time; of what a log reports only a small change of the command, which may be passed on."""
+        found = (
+            what_helped(error.resolution or "") if _is_built(one) else error.resolution for one, error in self.seen
+        )
+        return list(filter(None, found))
+
+    @property
+    def name(self) -> str:
+        """The error in words; a type that only says that it failed, or what the message says, is none."""
+        is_said = is_bare(self.type) or same_words(self.type) in same_words(self.message)
+        return self.message if is_said else f"{self.type}: {self.message}"
+
+
+def pitfall_confidence(episodes: int) -> float:
+    """Return the confidence of a pitfall: min(0.4 + 0.1 n, 0.8)."""
+    return round(min(0.4 + 0.1 * episodes, 0.8), _DIGITS)
+
+
+def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
+    """Return the errors that are worth a warning, one for each type and message.
+
+    Those of an episode that a person wrote count when they were seen in two episodes or have a resolution. Those that a
+    log reports count when they were seen in two episodes and a small change of the command made it work.
+    """
+    found: dict[tuple[str, str], list[tuple[EpisodeRecord, ErrorLine]]] = {}
+    for one in episodes:
+        for error in one.diary.errors:
+            if error.type and is_informative(error.type, error.message):
+                found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
+    pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
+    return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
+
+
+def _is_worth(pitfall: Pitfall) -> bool:
+    recurs, solved = len(pitfall.episodes) > 1, bool(pitfall.solutions)
+    is_from_logs = all(_is_built(one) for one, _ in pitfall.seen)
+    return recurs and solved if is_from_logs else recurs or any(error.resolution for _, error in pitfall.seen)
+
+
+def _is_built(one: EpisodeRecord) -> bool:
+    """Return whether an episode was built from a log, rather than written by a person."""
+    return one.memory.metadata.get("built_from") is not None
+
+
+def what_helped(resolution: str) -> str:
+    """Return the small change that a log reports as what made a command work, "" where it reports none.
+
+    Example:
+        >>> what_helped("`pytest -p no:x` went through instead"), what_helped("`pytest` went through after something was changed or run")
+        ('Run `pytest -p no:x`', '')
+    """
+    instead = _INSTEAD.match(resolution)
+    return f"Run `{instead[1]}`" if instead and not _FETCHED.search(instead[1]) else ""
+
+
+def write_pitfall(pitfall: Pitfall) -> str:
+    """Return the text of a pitfall, with the most frequent resolution, the newest of those."""
+    solved = pitfall.solutions
+    counts = Counter(solved)
+    best = max(reversed(solved), key=lambda one: counts[one], default="None is known yet")
+    parts = (
+        _sentence(f"Avoid: {pitfall.name}"),
+        "## What fails",
+        _sentence(pitfall.name if is_bare(pitfall.type) else pitfall.type),
+        "## Why",
+        _sentence(pitfall.message),
+        "## Prevention",
+        _sentence(best[:1].upper() + best[1:]),
+    )
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
+    """Return the tags that at least two of some episodes have, or the only one."""
+    counts = Counter(tag for one in episodes for tag in one.memory.tags)
+    return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
+
+
 #: What a new source adds to a rule's confidence, and where that ends; a pitfall gains and ends otherwise.
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 #: Entries of these kinds report what happened, or are compared with patterns as rules.
@@ -240,7 +346,7 @@ class Consolidation:
         return [memory for memory in self.memories if memory.kind == "rule" and memory.is_ours]
 
     @functools.cached_property
-    def _statements(self) -> list[Memory]:
+    def _others(self) -> list[Memory]:
         return [memory for memory in self.memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
 
     @functools.cached_property
@@ -251,9 +357,11 @@ class Consolidation:
         known = _find_rule(pattern, self._rules)
         if known:
             return plan_more_sources(known, pattern.episodes, self.now, RULE_STEP, RULE_CAP)
-        there = _find_saying(self._statements, pattern.said[0]) if len(pattern.said) == 1 else None
+        is_said = len(pattern.said) == 1 and any(
+            likeness(one.text, pattern.said[0]) > TWIN_SIMILARITY for one in self._others
+        )
         was_made = any(_make_rule(pattern, said).entry_id in self.made_ids for said in pattern.said)
-        if there or was_made or pattern.confidence < LEAST_CONFIDENCE:
+        if is_said or was_made or pattern.confidence < LEAST_CONFIDENCE:
             return None
         own = {one.diary.session_id for one in pattern.episodes if one.diary.session_id}
         good, bad = self.weigh(pattern.text, own)
@@ -262,7 +370,7 @@ class Consolidation:
         return None if is_refuted else _make_rule(pattern, pattern.said[0])
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
-        draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, TITLE))
+        draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, _TITLE))
         reason = f"It was met in {pluralize(len(pitfall.episodes), 'episode')}."
         fields: dict[str, Value] = {"confidence": pitfall_confidence(len(pitfall.episodes))}
         learning = _make_learning(draft, fields, pitfall.episodes, pitfall.key, reason)
@@ -273,14 +381,12 @@ class Consolidation:
         return learning
 
 
-def _find_saying(memories: Iterable[Memory], text: str) -> Memory | None:
-    return next((one for one in memories if likeness(one.text, text) > TWIN_SIMILARITY), None)
-
-
 def _make_rule(pattern: Pattern, said: str) -> Learning:
-    conditions = "\n".join(f"- {one}" for one in pattern.conditions)
-    body = f"{pattern.text}\n\n## Conditions\n\n{conditions}" if conditions else pattern.text
-    fields: dict[str, Value] = {"category": pattern.category, "confidence": pattern.confidence}
+    files = Counter(file for one in pattern.episodes for file in one.memory.words("files"))
+    conditions = [f"- working on {file}" for file, count in sorted(files.items()) if count > 1][:5]
+    body = "\n\n".join((pattern.text, *(("## Conditions", "\n".join(conditions)) if conditions else ())))
+    sorts = Counter(sorted(infer_category(one.diary.goal or one.diary.title) for one in pattern.episodes))
+    fields: dict[str, Value] = {"category": sorts.most_common(1)[0][0], "confidence": pattern.confidence}
     reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.ended('success')} of them successes."
     return _make_learning(
         Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason
@@ -332,3 +438,28 @@ def plan_more_sources(
     at = max(moment_of(one.diary.timestamp, now) for one in more)
     said = f"{pluralize(len(more), 'more episode')} {'says' if len(more) == 1 else 'say'} so."
     return plan_sighting(memory, [one.memory.id for one in more], at, said, added)
+
+
+def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Learning]:
+    """Return the hard events of a session as proposals, one for each cause.
+
+    A cause that was seen before has the same key or text.
+    """
+    found = []
+    for trace in traces:
+        for retry in trace.retries:
+            failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
+            text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
+            key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
+            found.append(_make_proposal(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace, place))
+        for reverted in trace.reverted:
+            title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"
+            text, key = f"{title} on request: “{reverted.request}”", f"reverted/{trace.session}/{reverted.seq}"
+            found.append(_make_proposal(title, text, key, reverted.seq, trace, place))
+    return list({learning.key: learning for learning in reversed(found)}.values())[::-1]
+
+
+def _make_proposal(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Learning:
+    fields: dict[str, Value] = {"status": "proposed", "session_id": trace.session, "source_events": [str(seq)]}
+    draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
+    return Learning(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

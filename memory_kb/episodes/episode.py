@@ -105,7 +105,11 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     tags = () if category == "general" else (category,)
     draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
-    return Episode(entry_id, _place_of(trace), draft, trace.session, trace.seq, ended)
+    try:
+        place = make_place("project", trace.job, trace.task if trace.job else None)
+    except UsageError:
+        place = Location()
+    return Episode(entry_id, place, draft, trace.session, trace.seq, ended)
 
 
 def _choose_title(goal: str, trace: Trace) -> str:
@@ -126,13 +130,6 @@ def title_of(goal: str) -> str:
 
 def _makes_title(sentence: str) -> bool:
     return len(sentence) >= _FEWEST_SIGNS if has_cjk(sentence) else len(sentence.split()) >= _FEWEST_WORDS
-
-
-def _place_of(trace: Trace) -> Location:
-    try:
-        return make_place("project", trace.job, trace.task if trace.job else None)
-    except UsageError:
-        return Location()
 
 
 def name_episode(title: str, entry_id: str, folder: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, PatternReport
 from memory_kb.episodes.diary_text import (
     DiaryEntry,
-    DiaryLists,
     EpisodeResult,
     ReflectReport,
     ask_diary,
@@ -95,27 +94,19 @@ class Episodes:
     ) -> tuple[EpisodeResult, Plan]:
         if trace.is_empty:
             return EpisodeResult(trace.session, "", "", "empty"), ()
-        now = self._vault.clock()
+        now, folder_of = self._vault.clock(), self._vault.folder_of
         place = trace._replace(job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
         there = known.get(episode.id)
         was_made = there is None and not again and episode.id in self._memories.made_ids()
         if was_made or (there and is_current(episode.seq, there)):
-            return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
-        if notices is not None:
-            episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
-        return plan_episode(
-            episode, self._memories.read_from_file(there) if there else None, self._vault.folder_of, now
-        )
-
-    def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
-        """Return the lists that need judgment as a language model fills them in, None where there is no model."""
-        if not self._models.has_llm:
-            return None
-        talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
-        diary, notice = ask_diary(self._models, trace, f"{talk.humans.text}\n{talk.execution.text}")
-        notices += [notice] if notice else []
-        return diary
+            return plan_episode(episode, there, folder_of, now, was_made=was_made)
+        if notices is not None and self._models.has_llm:
+            talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
+            diary, notice = ask_diary(self._models, trace, f"{talk.humans.text}\n{talk.execution.text}")
+            notices += [notice] if notice else []
+            episode = make_episode(place, now, is_first=is_first, diary=diary)
+        return plan_episode(episode, self._memories.read_from_file(there) if there else None, folder_of, now)
 
     def episode(
         self,
@@ -160,11 +151,9 @@ class Episodes:
 
     def consolidate_semantic(self, *, dry_run: bool = False) -> PatternReport:
         """Make rules of what recurs in recent episodes, and pitfalls of their errors."""
-
-        def is_episode(memory: Memory) -> bool:
-            return memory.kind == "episode" and memory.is_live
-
-        memories, vectors = self._memories.read_with_vectors(lambda _: True, is_episode)
+        memories, vectors = self._memories.read_with_vectors(
+            lambda _: True, lambda memory: memory.kind == "episode" and memory.is_live
+        )
         learnings, changes = Consolidation(
             memories,
             self._vault.clock(),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_kb.episodes.error_pitfalls import find_hard_events
+from memory_kb.episodes.consolidation import find_hard_events
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
