@@ -108,83 +108,36 @@ class NotesInGit:
         return PastNotes("\n\n".join(filter(None, dict.fromkeys(curated))), files)
 
 
-class Giver:
-    """A way of remembering: it gives an agent texts and learns from past sessions. This class remembers nothing."""
-
-    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - for those that give something
-        """Return what a session starts with, the project's notes being what they were then."""
-        return Given()
-
-    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - for those that give something
-        """Return what bears on a prompt."""
-        return Given()
-
-    def learn(self, session: SessionNeeds) -> None:
-        """Learn from a session that has ended."""
-
-
-class Curated(Giver):
-    """What a person had written for agents: MEMORY.md, CLAUDE.md, AGENTS.md and their like, as they were in git."""
-
-    def start(self, notes: PastNotes) -> Given:
-        return Given(notes.curated)
-
-
-class Grep(Giver):
-    """An agent that greps the notes, and what a person wrote for agents, for the rarest words of a prompt."""
-
-    def __init__(self, notes: Path) -> None:
-        self._notes = notes
-        self._curated = ""
-
-    def start(self, notes: PastNotes) -> Given:
-        self._curated = notes.curated
-        return Given()
-
-    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
-        task = find_task(text)
-        words = {word.casefold() for word in _WORD.findall(task)} - stop_words(task.split())
-        if not words:
-            return Given()
-        texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(self._notes.rglob("*.md")))
-        lines = [line for text in (self._curated, *texts) for line in _lines_of(text)]
-        counts = Counter(word for line in lines for word in words & set(_WORD.findall(line.casefold())))
-        rare = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]))][:3]
-        found = [line for line in lines if any(word in line.casefold() for word in rare)]
-        return Given("\n".join(found[:_GREP_LINES]))
-
-
-def _lines_of(text: str) -> Iterator[str]:
-    return (line[:300] for line in text.splitlines() if line.strip() and not line.startswith("---"))
-
-
-class LearningVault(Giver):
+class LearningVault:
     """A vault in a temporary folder that learns as a real one does, and gives what its hooks would give."""
 
     def __init__(self, folder: Path, logs: SessionFiles) -> None:
         self._now = datetime(2000, 1, 1, tzinfo=UTC)
-        (folder / "vault" / "memory").mkdir(parents=True)
-        (folder / "vault" / "memory" / "config.yaml").write_text("", encoding="utf-8")
+        self.notes = folder / "vault" / "memory"
+        self.notes.mkdir(parents=True)
+        (self.notes / "config.yaml").write_text("", encoding="utf-8")
         environ = {"HOME": str(folder), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none", "MEMORY_KB_HOST": "off"}
         self.kb = KnowledgeBase.open(folder / "vault", folder / "home", environ=environ, clock=lambda: self._now)
         self._logs = logs
         self.problems: list[str] = []
         self._laid: frozenset[str] = frozenset()
 
-    @property
-    def notes(self) -> Path:
-        """Where its notes are."""
-        return self.kb.vault.folder / "memory"
-
     def at(self, moment: str) -> None:
         """Set its clock."""
         if moment:
             self._now = max(self._now, datetime.fromisoformat(moment))
 
-    def start(self, notes: PastNotes) -> Given:
+    def give(self, session: SessionNeeds, notes: PastNotes) -> Iterator[tuple[int, Given]]:
+        """Yield what a session is given at its start and at its prompts, each with the number of the event."""
         self._lay_notes(notes.files)
-        material = self.kb.index.read(lambda index: read_start(index, self._now.date()))
-        return build_start(material, (), self._now.date(), _UNJUDGED)
+        today = self._now.date()
+        given = build_start(self.kb.index.read(lambda index: read_start(index, today)), (), today, _UNJUDGED)
+        shown = frozenset(given.ids)
+        yield 0, given
+        for prompt in session.prompts:
+            given = self._answer(prompt.content or "", shown)
+            shown |= frozenset(given.ids)
+            yield prompt.seq, given
 
     def _lay_notes(self, files: Mapping[str, bytes]) -> None:
         """Put the notes of a moment beside those that were learned."""
@@ -197,8 +150,8 @@ class LearningVault(Giver):
             (folder / path).write_bytes(files[path])
         self._laid = frozenset(here)
 
-    def prompt(self, text: str, shown: frozenset[str]) -> Given:
-        task = find_task(text)
+    def _answer(self, prompt: str, shown: frozenset[str]) -> Given:
+        task = find_task(prompt)
         if not task:
             return Given()
         vault_index, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
@@ -209,6 +162,7 @@ class LearningVault(Giver):
         )
 
     def learn(self, session: SessionNeeds) -> None:
+        """Learn from a session that has ended."""
         self.at(session.ended)
         target = self.kb.sessions.files.path(session.session)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -221,6 +175,21 @@ class LearningVault(Giver):
         self.problems += [
             f"{session.session}: {step.name}: {step.message}" for step in done.steps if step.outcome == "failed"
         ]
+
+
+def grep(folder: Path, curated: str, prompt: str) -> Given:
+    """Return the lines that an agent finds for the rarest words of a prompt, in notes and what a person curated."""
+    task = find_task(prompt)
+    words = {word.casefold() for word in _WORD.findall(task)} - stop_words(task.split())
+    if not words:
+        return Given()
+    texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.rglob("*.md")))
+    full = (line for text in (curated, *texts) for line in text.splitlines())
+    lines = [line[:300] for line in full if line.strip() and not line.startswith("---")]
+    counts = Counter(word for line in lines for word in words & set(_WORD.findall(line.casefold())))
+    rare = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]))][:3]
+    found = [line for line in lines if any(word in line.casefold() for word in rare)]
+    return Given("\n".join(found[:_GREP_LINES]))
 
 
 @dataclass
@@ -340,7 +309,6 @@ class _ProjectReplay:
 
     def __init__(self, vault: LearningVault, past_notes: NotesInGit, made: Benefit) -> None:
         self._vault, self._past_notes, self._made = vault, past_notes, made
-        self._givers: dict[str, Giver] = dict(zip(WAYS, (vault, Giver(), Grep(vault.notes), Curated()), strict=True))
         self._past = EarlierSessions()
         self._shown, self._paid, self._wrong = set[str](), set[str](), set[str]()
 
@@ -351,8 +319,7 @@ class _ProjectReplay:
             for over in sorted((one for one in waiting if one.ended < session.began), key=lambda one: one.ended):
                 waiting.remove(over)
                 self._past.learn(over)
-                for giver in self._givers.values():
-                    giver.learn(over)
+                self._vault.learn(over)
             self._vault.at(session.began)
             self._replay(session, self._past_notes.at(session.began))
             waiting.append(session)
@@ -364,8 +331,13 @@ class _ProjectReplay:
     def _replay(self, session: SessionNeeds, notes: PastNotes) -> None:
         made, shown, needs = self._made, set[str](), session.in_order()
         texts: dict[str, list[tuple[int, str]]] = {}
-        for name, giver in self._givers.items():
-            given = _give_texts(giver, session, notes)
+        ways: tuple[list[tuple[int, Given]], ...] = (
+            list(self._vault.give(session, notes)),
+            [],
+            [(one.seq, grep(self._vault.notes, notes.curated, one.content or "")) for one in session.prompts],
+            [(0, Given(notes.curated))],
+        )
+        for name, given in zip(WAYS, ways, strict=True):
             made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
             texts[name] = [(seq, comparable_text(one.text)) for seq, one in given if one.text]
             shown.update(*(one.ids for _, one in given))
@@ -402,16 +374,6 @@ class _ProjectReplay:
             commands = () if memory.kind in ("episode", "pitfall") else _BACKTICKED.findall(memory.text)
             if any(" ".join(one.split()) in session.failed for one in commands):
                 self._wrong.add(memory.id)
-
-
-def _give_texts(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[tuple[int, Given]]:
-    """Return what a session is given at its start and at its prompts, each with the number of the event."""
-    given = [(0, giver.start(notes))]
-    shown = frozenset(given[0][1].ids)
-    for prompt in session.prompts:
-        given.append((prompt.seq, giver.prompt(prompt.content or "", shown)))
-        shown = shown.union(given[-1][1].ids)
-    return given
 
 
 def render_report(made: Benefit, folder: str) -> str:
