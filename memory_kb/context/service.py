@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.relevance import (
@@ -21,24 +21,22 @@ from memory_kb.context.relevance import (
 from memory_kb.context.sections import Context, ContextBuilder, FittingEntry, Material
 from memory_kb.errors import UsageError
 from memory_kb.index.port import VectorQuery
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, make_place
+from memory_kb.providers.models import Models
 from memory_kb.search.candidates import Request
 from memory_kb.search.hits import retrieve
 from memory_kb.search.query import parse_words
+from memory_kb.search.service import Searching
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import log_shown
 from memory_kb.terms import MARKED_NAME, needs_cutting
-
-if TYPE_CHECKING:
-    from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.providers.models import Models
-    from memory_kb.search.service import Searching
-    from memory_kb.vault import Vault
-    from memory_kb.working.continuity import Continuity
+from memory_kb.vault import Vault
+from memory_kb.working.continuity import Continuity
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from memory_kb.editing.examination import Drafts, Examination
@@ -26,13 +26,17 @@ from memory_kb.editing.renaming import (
 from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.citations import assess
 from memory_kb.learning.compaction import archive_path, merge_entries, rank_for_merging
 from memory_kb.learning.lifecycle import copy_for_wider_scope
+from memory_kb.learning.memories import Memories
+from memory_kb.learning.review import Review
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING
+from memory_kb.reports import RunReport
 from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.changes import Change, plan_fields
@@ -40,17 +44,10 @@ from memory_kb.store.file_edits import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
+from memory_kb.store.writer import Writer
 from memory_kb.terms import name_key
 from memory_kb.text import encode, note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
-
-if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.memories import Memories
-    from memory_kb.learning.review import Review
-    from memory_kb.reports import RunReport
-    from memory_kb.store.writer import Writer
-
 
 #: Files that the format names.
 _FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")

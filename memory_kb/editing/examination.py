@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
@@ -19,6 +19,8 @@ from memory_kb.index.editor_catalog import (
     read_unsaved,
 )
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.citations import assess, citation_problems, find_claim
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
@@ -26,20 +28,15 @@ from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures, is_within
-from memory_kb.model import Span
+from memory_kb.memory import Memory
+from memory_kb.model import Entry, Span
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.file_edits import NoteText
 from memory_kb.store.project_files import project_files
+from memory_kb.store.writer import Writer
 from memory_kb.terms import name_key
 from memory_kb.text import count_tokens, encode, short_id, shorten
 from memory_kb.vault import Vault, default_status, place_of_path
-
-if TYPE_CHECKING:
-    from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.memory import Memory
-    from memory_kb.model import Entry
-    from memory_kb.store.writer import Writer
 
 #: Texts that are in an editor and perhaps nowhere else, by their paths in output.
 Drafts = Mapping[str, str]

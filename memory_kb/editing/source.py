@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.editing.renaming import check_name, check_path
 from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.index.listing import Listing
 from memory_kb.learning.entry_verbs import check_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import find_entry, read_entries
+from memory_kb.model import Entry
+from memory_kb.reports import EntryView, RunReport
 from memory_kb.store.changes import Change, create_file, replace_entry
+from memory_kb.store.writer import Writer
 from memory_kb.text import encode, hash_of
-
-if TYPE_CHECKING:
-    from memory_kb.index.listing import Listing
-    from memory_kb.model import Entry
-    from memory_kb.reports import EntryView, RunReport
-    from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
+from memory_kb.vault import Vault
 
 #: Longer entries are for an editor.
 MAX_FORM_CHARACTERS = 200_000
