@@ -128,6 +128,11 @@ class Memory(NamedTuple):
         """
         return self.is_unverified and (self.kind in INSTRUCTING or self.fault is not None)
 
+    @property
+    def may_be_given_unasked(self) -> bool:
+        """Whether an agent may be given it unasked: it is live, nothing supersedes it, and it is not unverified."""
+        return self.is_live and not (self.is_superseded or self.is_unverified)
+
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""
         number = self._number(name)

@@ -150,14 +150,12 @@ def build_prompt_context(
 
 def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     """Return the live entries whose `applies_to` covers a file of the project, or that cite it."""
-    from memory_kb.context.relevance import may_be_given_unasked
-
     here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
     found = list(index.memories(here._replace(file=file)))
     known = {one.id for one in found}
     for source in dict.fromkeys(one.path for one in index.entries(here, file) if one.id not in known):
         found += [one for one in index.memories(here, source) if one.id not in known and _cites(one, file)]
-    return list(filter(may_be_given_unasked, found))
+    return [one for one in found if one.may_be_given_unasked]
 
 
 def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, claims: ClaimChecks) -> Given:

@@ -89,11 +89,6 @@ def may_be_given(memory: Memory, today: date) -> bool:
     return not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, today))
 
 
-def may_be_given_unasked(memory: Memory) -> bool:
-    """Return whether an entry may be given to an agent unasked: live, verified, not superseded, not quarantined."""
-    return memory.is_live and not (memory.is_superseded or memory.is_unverified or memory.is_quarantined)
-
-
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:
     """Return whether an entry holds for one of some files; one that names none holds everywhere.
 

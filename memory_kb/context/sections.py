@@ -209,8 +209,8 @@ class ContextBuilder:
 
         high = order_baseline(material.baseline, today)
         # Those too long for a line are left to the retrieved learnings, which show them in full.
-        known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
-        short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
+        known = (one for one in fitting if one.kind not in ("skill", "episode") and one.may_be_given_unasked)
+        short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH)
         present = [(score, one) for one in short if (score := _activation(one, today)) > _MIN_ACTIVATION]
         present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
         layers.add("## Core Memory" if high else "", (*high, *(one for _, one in present)), write)
@@ -296,7 +296,7 @@ def rule_details(memory: Memory) -> str:
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
     """Return the policies, architecture and preferences of high priority, the weightiest first."""
     high = (one for one in memories if one.kind in BASELINE_KINDS and _priority_of(one) in _BASELINE_PRIORITIES)
-    holding = [one for one in high if _is_in_force(one) and not one.is_unverified]
+    holding = (one for one in high if one.may_be_given_unasked)
     return sorted(holding, key=lambda one: (-PRIORITIES[_priority_of(one)], -_activation(one, today), one.path, one.id))
 
 
@@ -308,10 +308,6 @@ def _priority_of(memory: Memory) -> str:
 def _activation(memory: Memory, today: date) -> float:
     seen = None if memory.is_evergreen else memory.seen
     return activation_score(memory.kind, memory.reinforcement_count, seen, today)
-
-
-def _is_in_force(memory: Memory) -> bool:
-    return memory.is_live and not memory.is_superseded
 
 
 def _show_procedure(memory: Memory) -> str:
@@ -328,7 +324,7 @@ def _neighbours(
     """Return what the chosen entries link to, without what was replaced or is taken already."""
     links = (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by"))
     found = [look_up(to) for to in dict.fromkeys(link.to for link in links) if to not in taken]
-    in_force = (one for one in found if one and _is_in_force(one) and not one.is_unverified)
+    in_force = (one for one in found if one and one.may_be_given_unasked)
     return [one for one in in_force if one.kind not in ("episode", "handoff", "ledger")]
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks, EntryLines, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
-from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import order_baseline, show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
@@ -65,7 +64,7 @@ def read_start(
     tasks = here._replace(learning_types=("task",))
     stated = [one for one in read(tasks, _STATED) if one.kind not in _NOT_STATED and one.kind not in RULE_KINDS]
     baseline = order_baseline(read(tasks._replace(kinds=BASELINE_KINDS)), today)
-    core = {(one.path, one.id): one for one in (*stated, *baseline) if may_be_given_unasked(one)}
+    core = {(one.path, one.id): one for one in (*stated, *baseline) if one.may_be_given_unasked}
     rules = active_rules(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
     episode = max(index.memories(here._replace(kinds=("episode",))), key=_when, default=None)
@@ -76,7 +75,7 @@ def read_start(
             key=lambda one: (one.place.scope != "global", one.path, one.line),
         ),
         core=list(core.values()),
-        rules=[one for one in rules if may_be_given_unasked(one) and not is_doubted(one, today)],
+        rules=[one for one in rules if one.may_be_given_unasked and not is_doubted(one, today)],
         handoffs=sorted(handoffs, key=_when, reverse=True),
         episode=None if is_old else episode,
         proposals=0 if shown else sum(not is_snoozed(one, today) for one in proposed),

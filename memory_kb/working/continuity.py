@@ -212,7 +212,7 @@ class Continuity:
 def _is_given(memory: Memory, today: date) -> bool:
     """Return whether a line names an entry: not one that is replaced, doubted, unverified or did not go well."""
     went_well = not (memory.is_failed_episode or memory.is_mixed_episode)
-    return went_well and not (memory.is_superseded or memory.is_unverified or is_doubted(memory, today))
+    return went_well and memory.may_be_given_unasked and not is_doubted(memory, today)
 
 
 def _said_of(memory: Memory) -> str:
