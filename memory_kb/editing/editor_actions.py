@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import quote
@@ -14,8 +14,8 @@ from memory_kb.editing.renaming import (
     Moving,
     Renaming,
     check_name,
-    check_path,
     heading_at,
+    path_in,
     plan_heading_renaming,
     plan_moving,
     plan_renaming,
@@ -133,20 +133,24 @@ class EditorActions:
         """
         if title + file + folder > 1:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
-        if folder:
-            source = self._memories.find(wanted).path
-            return self._run_on_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
         found, way = self._memories.find(wanted), "file" if file else "title" if title else "id"
-        return self._run_on_whole_files(
-            lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
-        )
+
+        def plan() -> Sequence[Change]:
+            if folder:
+                return self._plan_moving(found.path, new)
+            return self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {})
+
+        if dry_run:
+            return self._writer.run("rename", plan(), dry_run=True)
+        with self._writer.lock():
+            self._writer.recover()
+            return self._writer.run("rename", plan())
 
     def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:
-        vault, name = self._vault, path.rpartition("/")[2]
+        name = path.rpartition("/")[2]
         if path.startswith(GLOBAL_PREFIX) or name.lower() in _FIXED_NAMES:
             raise UsageError(f"{path} is where the format expects it", "move it by hand, or move other notes")
-        to = "/".join((*(part for part in folder.replace("\\", "/").split("/") if part.strip()), name))
-        check_path(to, vault)
+        to = path_in(folder, name, self._vault)
         if to == path:
             return ()
         if self._writer.writable(to).exists():
@@ -176,13 +180,6 @@ class EditorActions:
         if names:
             paths |= dict.fromkeys(path for path in sorted({one.path for one in catalog.entries}) if mentions(path))
         return plan_moving(moving, self._notes(paths, drafts))
-
-    def _run_on_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
-        if dry_run:
-            return self._writer.run("rename", plan(), dry_run=True)
-        with self._writer.lock():
-            self._writer.recover()
-            return self._writer.run("rename", plan())
 
     def propose_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places."""
@@ -261,7 +258,12 @@ class EditorActions:
             retired = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
             plan: Sequence[Change] = [retired] if retired else []
         elif action == "approve":
-            plan = self._plan_approving(memory, drafts)
+            approval = self._review.approval()
+
+            def read(path: str) -> NoteText | None:
+                return self._examination.draft_note(path, drafts) if path in drafts else approval.read(path)
+
+            plan = replace(approval, read=read).plan([memory])
         elif action == "promote":
             plan = self._plan_promoting(memory)
         elif action == "merge":
@@ -269,14 +271,6 @@ class EditorActions:
         else:
             raise UsageError(f"unknown action {action!r}", "it may be retire, approve, promote or merge")
         return self._composed(plan, drafts)
-
-    def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
-        approval = self._review.approval()
-
-        def read(path: str) -> NoteText | None:
-            return self._examination.draft_note(path, drafts) if path in drafts else approval.read(path)
-
-        return replace(approval, read=read).plan([memory])
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         learning = copy_for_wider_scope(memory, self._vault.clock())

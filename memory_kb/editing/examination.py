@@ -232,13 +232,8 @@ def line_span(text: str, line: int) -> Span:
         >>> line_span("one\\n  two \\n", 2)
         Span(start=6, end=9)
     """
-    start = 0
-    for _ in range(line - 1):
-        following = text.find("\n", start)
-        if following < 0:
-            break
-        start = following + 1
-    end = text.find("\n", start)
-    words = text[start : len(text) if end < 0 else end]
+    lines = text.split("\n")[: max(1, line)]
+    words = lines[-1]
+    start = sum(len(one) + 1 for one in lines[:-1])
     lead = len(words) - len(words.lstrip())
     return Span(start + lead, start + max(lead, len(words.rstrip())))

@@ -86,10 +86,12 @@ def check_name(name: str, way: str) -> str:
     return name
 
 
-def check_path(path: str, vault: Vault) -> None:
-    """Raise UsageError where a file at a path would be no note of the vault."""
+def path_in(folder: str, name: str, vault: Vault) -> str:
+    """Return the path of a file in a folder, "" for the top; UsageError where it would be no note of the vault."""
+    path = "/".join((*(part for part in folder.replace("\\", "/").split("/") if part.strip()), name))
     if not would_take(vault, path):
         raise UsageError(f"{path} would be no note of this vault", "choose another folder")
+    return path
 
 
 def way_of(entry: Entry, text: str, name: str) -> str:

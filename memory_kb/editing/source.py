@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory_kb.editing.renaming import check_name, check_path
+from memory_kb.editing.renaming import check_name, path_in
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.index.listing import Listing
 from memory_kb.learning.entry_verbs import check_text
@@ -41,13 +42,13 @@ class Source(NamedTuple):
         return self.text[self.entry.body.start - self.entry.span.start :]
 
 
+@dataclass(frozen=True)
 class Editing:
     """Reads and replaces single entries, for pages and editors."""
 
-    def __init__(self, vault: Vault, writer: Writer, listing: Listing) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._listing = listing
+    _vault: Vault
+    _writer: Writer
+    _listing: Listing
 
     def source(self, wanted: str) -> Source:
         """Return an entry as it is in its file, with the hash that `edit` compares."""
@@ -88,8 +89,7 @@ class Editing:
         """
         check_text(text)
         name = check_name(title, "file")
-        path = "/".join(part for part in (*folder.replace("\\", "/").split("/"), f"{name}.md") if part.strip())
-        check_path(path, self._vault)
+        path = path_in(folder, f"{name}.md", self._vault)
         if self._writer.writable(path).exists():
             raise UsageError(f"{path} is there already", "choose another title, or edit that note")
         text = text.replace("\r\n", "\n").strip("\n")
