@@ -8,11 +8,11 @@ The sections of the others are few, so that only entries which bear on the promp
 import heapq
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, may_be_given, rarity, without_other_forms
+from memory_kb.context.relevance import Topic, may_be_given, rarity, weigh_topic, without_other_forms
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_words
@@ -63,27 +63,9 @@ class PromptMatch(NamedTuple):
     passage: str
 
 
-def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Topic:
-    """Return the weight of each word of a prompt: the fewer sections have it, the more. None stands for too many.
-
-    `floor` is the share of the words that a section must say. A word that no section has counts half in what is
-    needed: the prompt is about that, too.
-
-    Example:
-        >>> topic = weigh_rare_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
-        >>> {word: round(worth, 2) for word, worth in topic.worth.items()}, round(topic.needed, 2)
-        ({'quokka': 4.22}, 1.9)
-    """
-    rarest = rarity(1, sections)
-    worth = {word: rarity(count, sections) for word, count in counts.items() if count}
-    rare = {word: one for word, one in worth.items() if one >= min(_RARE * rarest, _RARE_WORTH)}
-    unknown = sum(count == 0 for count in counts.values())
-    return Topic(rare, floor * sum(heapq.nlargest(_RAREST, (*rare.values(), *[rarest / 2] * unknown))))
-
-
-def _most_rare(sections: int) -> int:
-    """Return the number of sections up to which a word counts as rare."""
-    return math.ceil((sections + 2) / math.exp(min(_RARE * rarity(1, sections), _RARE_WORTH)))
+def _least_worth(sections: int) -> float:
+    """Return what a word is worth that is just rare enough."""
+    return min(_RARE * rarity(1, sections), _RARE_WORTH)
 
 
 def _find_sections(index: "SqliteIndex", query: TextQuery, most: int) -> dict[str, frozenset[int] | None]:
@@ -108,7 +90,7 @@ class PromptMatches:
     def __init__(self, index: "SqliteIndex", prompt: str, floor: float, today: date, near: Collection[int]) -> None:
         """Look up the words of a prompt, within a snapshot of the index.
 
-        What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_rare_words`.
+        What the sections `near` to it in meaning say counts twice; `floor` is the share of its words that a section must say.
         """
         self._index, self._today, self._near = index, today, frozenset(near)
         # In scripts without spaces a word is several overlapping pairs of letters.
@@ -116,12 +98,14 @@ class PromptMatches:
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
         self._query = parse_words(prompt)
-        self._keys = _find_sections(index, self._query, _most_rare(sections) + len(self._echoes))
+        most_rare = math.ceil((sections + 2) / math.exp(_least_worth(sections)))
+        self._keys = _find_sections(index, self._query, most_rare + len(self._echoes))
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
-        self._beside_all = weigh_rare_words(counts, sections, floor)
+        self._beside_all = weigh_topic(counts, sections, floor, _RAREST, _least_worth(sections))
         # A word that only sessions say is as rare in the notes as one can be.
         own = {word: count and (len(self._sections_of(word) - self._echoes) or 1) for word, count in counts.items()}
-        self._beside_notes = weigh_rare_words(own, sections - len(self._echoes), floor)
+        notes = sections - len(self._echoes)
+        self._beside_notes = weigh_topic(own, notes, floor, _RAREST, _least_worth(notes))
 
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""

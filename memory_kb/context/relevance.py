@@ -15,8 +15,6 @@ from memory_kb.model import Hit
 if TYPE_CHECKING:
     from memory_kb.index.port import Index
 
-#: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
-_LEAST_SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 #: The usual endings of English words, as an expression.
@@ -44,14 +42,21 @@ def rarity(count: int, texts: int) -> float:
     return math.log((texts + 2) / (count + 0.5))
 
 
-def weigh_topic(counts: Mapping[str, int], notes: int) -> Topic:
-    """Return the words of a task, weighed by how rare they are in the notes; `counts` has the notes that say each.
+def weigh_topic(counts: Mapping[str, int | None], texts: int, share: float, most: int, least: float = 0.0) -> Topic:
+    """Return the weight of each word of a task: the fewer texts say it, the more. None stands for too many texts.
 
-    A word that is in no note weighs 0, and counts half of the rarest in what is needed: the task is about it, too.
+    A text must say a `share` of what the `most` rarest words are worth. One that no text says counts half of the rarest
+    in that: the task is about it, too. Words that weigh less than `least` are left out.
+
+    Example:
+        >>> topic = weigh_topic({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3, 12, 2.1)
+        >>> {word: round(worth, 2) for word, worth in topic.worth.items()}, round(topic.needed, 2)
+        ({'quokka': 4.22}, 1.9)
     """
-    rarest = rarity(1, notes)
-    worth = {term: rarity(count, notes) if count else 0.0 for term, count in counts.items()}
-    return Topic(worth, _LEAST_SHARE * sum(heapq.nlargest(_RAREST, [one or rarest / 2 for one in worth.values()])))
+    weighed = {word: rarity(count, texts) for word, count in counts.items() if count}
+    worth = {word: one for word, one in weighed.items() if one >= least}
+    unknown = [rarity(1, texts) / 2 for count in counts.values() if count == 0]
+    return Topic(worth, share * sum(heapq.nlargest(most, (*worth.values(), *unknown))))
 
 
 def without_other_forms(index: "Index", terms: Iterable[str]) -> list[str]:

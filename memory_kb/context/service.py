@@ -44,6 +44,8 @@ _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
 _WORDS = 40
+#: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
+_SHARE, _RAREST = 0.2, 6
 #: Beside the best, nothing is given that shares less than this with the task and scores less than that.
 _LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
 #: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
@@ -126,20 +128,20 @@ class MaterialReader:
         query = parse_words(self.request.text)
         bare = [term.strip('" *').casefold() for term in query.terms]
         if stop_words(bare).issuperset(bare):  # "no", "do it"
-            return weigh_topic({}, 1)
+            return Topic({}, 0.0)
         terms, forms = without_other_forms(self.index, query.whole_words)[:_WORDS], query.other_forms()
         others = [forms.get(term, "") for term in terms]
         counts, entries = self.index.count_entries([*terms, *others], _ECHO)
         by_term, by_form = zip(terms, counts, strict=False), zip(others, counts[len(terms) :], strict=True)
         said = dict(own if own[1] or not other[1] else other for own, other in zip(by_term, by_form, strict=True))
-        return weigh_topic(said, max(entries, 1))
+        return weigh_topic(said, max(entries, 1), _SHARE, _RAREST)
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
         """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
         place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
         request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
-        if not topic.worth:
+        if not topic.needed:
             return ()
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
         fitting = [
