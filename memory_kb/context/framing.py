@@ -57,7 +57,8 @@ def flatten(text: str) -> str:
         >>> flatten("# Redis\\n\\nIt times out.\\n\\n## Why\\n- Too many clients.")
         'Redis: It times out. Why: Too many clients.'
     """
-    headed = _HEAD.sub(_as_sentence, _BARE.sub("", text.replace("\r\n", "\n")))
+    bare = _BARE.sub("", text.replace("\r\n", "\n"))
+    headed = _HEAD.sub(lambda head: head[1] if head[1].endswith((".", ":", "!", "?")) else f"{head[1]}:", bare)
     return " ".join(_LIST_SIGN.sub("", headed).split()).removesuffix(":")
 
 
@@ -75,7 +76,8 @@ def as_block(text: str) -> str:
         code
         ```
     """
-    tamed = _RULE.sub(r" \1", _HEADING.sub(_lower, tame(text.strip("\n"))))
+    lowered = _HEADING.sub(lambda head: f"{head[1]}{'#' * min(6, len(head[2]) + 3)}", tame(text.strip("\n")))
+    tamed = _RULE.sub(r" \1", lowered)
     fence = _open_fence(tamed)
     return f"{tamed}\n{fence}" if fence else tamed
 
@@ -95,14 +97,6 @@ def tame(text: str) -> str:
     plain = _CONTROL.sub("", _ESCAPES.sub("", cut_private(text).replace("\r\n", "\n")))
     plain = _COMMENT.sub(lambda found: found[0].replace("<", "&lt;").replace(">", "&gt;"), plain)
     return _TAG.sub("&lt;", plain)
-
-
-def _lower(found: re.Match[str]) -> str:
-    return f"{found[1]}{'#' * min(6, len(found[2]) + 3)}"
-
-
-def _as_sentence(found: re.Match[str]) -> str:
-    return found[1] if found[1].endswith((".", ":", "!", "?")) else f"{found[1]}:"
 
 
 def _open_fence(text: str) -> str | None:

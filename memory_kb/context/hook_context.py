@@ -150,11 +150,16 @@ def build_prompt_context(
 
 def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     """Return the live entries whose `applies_to` covers a file of the project, or that cite it."""
+    from memory_kb.learning.code_references import read_citations
+
+    def is_citing(memory: Memory) -> bool:
+        return any(one.reference.path == file for one in read_citations(memory))
+
     here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
     found = list(index.memories(here._replace(file=file)))
     known = {one.id for one in found}
     for source in dict.fromkeys(one.path for one in index.entries(here, file) if one.id not in known):
-        found += [one for one in index.memories(here, source) if one.id not in known and _cites(one, file)]
+        found += [one for one in index.memories(here, source) if one.id not in known and is_citing(one)]
     return [one for one in found if one.may_be_given_unasked]
 
 
@@ -166,9 +171,3 @@ def build_file_context(naming: Collection[Memory], shown: Collection[str], today
     lines = EntryLines(_FILE_TOKENS, claims)
     lines.add("", order_by_use(fresh, today), lambda one: write_brief(one, today), most=_MOST_ENTRIES)
     return lines.framed()
-
-
-def _cites(memory: Memory, file: str) -> bool:
-    from memory_kb.learning.code_references import read_citations
-
-    return any(one.reference.path == file for one in read_citations(memory))

@@ -99,25 +99,26 @@ class PromptMatches:
         sections = index.count_chunks()
         self._query = parse_words(prompt)
         most_rare = math.ceil((sections + 2) / math.exp(_least_worth(sections)))
-        self._keys = _find_sections(index, self._query, most_rare + len(self._echoes))
-        counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
+        found = _find_sections(index, self._query, most_rare + len(self._echoes))
+        self._keys = {word: keys or frozenset[int]() for word, keys in found.items()}
+        counts = {word: None if keys is None else len(keys) for word, keys in found.items()}
         self._beside_all = weigh_topic(counts, sections, floor, _RAREST, _least_worth(sections))
         # A word that only sessions say is as rare in the notes as one can be.
-        own = {word: count and (len(self._sections_of(word) - self._echoes) or 1) for word, count in counts.items()}
+        own = {word: count and (len(self._keys[word] - self._echoes) or 1) for word, count in counts.items()}
         notes = sections - len(self._echoes)
         self._beside_notes = weigh_topic(own, notes, floor, _RAREST, _least_worth(notes))
 
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""
         topic = self._topic_of(key)
-        shared = [word for word in topic.worth if key in self._sections_of(word)]
+        shared = [word for word in topic.worth if key in self._keys[word]]
         worth, is_near = sum(topic.worth[word] for word in shared), key in self._near
         words = tuple(word.replace('"', "").replace(" *", "*") for word in shared)
         return Bearing(words, worth * 2 if is_near else worth, self._least - is_near, topic.needed)
 
     def find(self) -> Iterator[PromptMatch]:
         """Yield the entries that bear on the prompt and may be given, best first."""
-        said = Counter(key for keys in self._keys.values() if keys for key in keys)
+        said = Counter(key for keys in self._keys.values() for key in keys)
         bearings = {key: self.weigh(key) for key in self._near | {key for key, n in said.items() if n >= self._least}}
         fitting = [key for key, bearing in bearings.items() if bearing.is_enough]
         # A session that began with the same words says more of them than any note, and answers nothing.
@@ -145,9 +146,6 @@ class PromptMatches:
     def _topic_of(self, key: int) -> Topic:
         # What all sessions begin with proves nothing of one of them.
         return self._beside_all if key in self._echoes else self._beside_notes
-
-    def _sections_of(self, word: str) -> frozenset[int]:
-        return self._keys[word] or frozenset()
 
     def _read(self, section: "StoredChunk") -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""

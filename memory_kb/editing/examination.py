@@ -138,11 +138,13 @@ class _DraftCheck:
         listed = entry.metadata.get("links")
         for link in listed if isinstance(listed, list) else ():
             to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
-            if to is not None and not self._leads(to):
+            is_own = to is not None and name_key(to.strip()) in self._own_names
+            if to is not None and not is_own and self._catalog.resolve(to, self._path) is None:
                 said = say_dead(f"{link.get('relation') or 'related_to'} link", to)
                 yield self._remark(entry, to, "link", said, to)
         for name, place in find_pictures(self._text, entry.body.start, entry.body.end):
-            if not self._has_file(name):
+            is_there = any(is_file(self._vault, source, name) for source in (self._path, ""))
+            if not is_there and not self._attachments.named(posixpath.basename(name)):
                 yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
         comments = find_percent_comments(self._text)
         for found in find_links(self._text, entry.body.start, entry.body.end, with_own=True):
@@ -167,13 +169,6 @@ class _DraftCheck:
             yield Remark(link.whole, "link", "warning", say_rival(target, found, rival), target)
         elif link.anchor and (text := self._read(found.path)) is not None and find_anchor(text, link.anchor) is None:
             yield Remark(link.whole, "link", "hint", say_missing(target, link.anchor, link.kind), target)
-
-    def _leads(self, name: str) -> bool:
-        return name_key(name.strip()) in self._own_names or self._catalog.resolve(name, self._path) is not None
-
-    def _has_file(self, name: str) -> bool:
-        is_there = any(is_file(self._vault, source, name) for source in (self._path, ""))
-        return is_there or bool(self._attachments.named(posixpath.basename(name)))
 
     def _read(self, path: str) -> str | None:
         if path == self._path:

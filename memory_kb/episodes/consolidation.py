@@ -285,12 +285,6 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
-    """Return the tags that at least two of some episodes have, or the only one."""
-    counts = Counter(tag for one in episodes for tag in one.memory.tags)
-    return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
-
-
 #: What a new source adds to a rule's confidence, and where that ends; a pitfall gains and ends otherwise.
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 #: Entries of these kinds report what happened, or are compared with patterns as rules.
@@ -398,7 +392,9 @@ def _make_learning(
 ) -> Learning:
     """Return what some episodes give, the newest of which is its origin."""
     newest, sources = episodes[-1].diary, [one.memory.id for one in episodes]
-    draft = replace(draft, tags=tags_of(episodes), source="consolidated", fields={**fields, "sources": sources})
+    counts = Counter(tag for one in episodes for tag in one.memory.tags)
+    tags = tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
+    draft = replace(draft, tags=tags, source="consolidated", fields={**fields, "sources": sources})
     place = common_place(one.memory.place for one in episodes)
     return Learning(draft, place, key, reason, newest.session_id, said=newest.timestamp or None)
 

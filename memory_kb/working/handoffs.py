@@ -55,12 +55,6 @@ class Handoff:
         return int(found[1]) if found else -1
 
     @property
-    def message(self) -> tuple[object, ...]:
-        """What is said to whom, without where and when."""
-        lists = (self.done, self.artifacts, self.needs_testing, self.known_issues, self.relevant_patterns)
-        return (self.from_agent, self.to_agent, self.git_state, *lists)
-
-    @property
     def as_mapping(self) -> dict[str, Any]:
         """The handoff as JSON output shows it."""
         return {
@@ -230,7 +224,8 @@ class Handoffs:
         folder = f"{self._vault.folder_of(place)}handoffs"
         here = [self._read_whole(one) for one in self._memories.of_kinds("handoff") if one.place[:3] == place[:3]]
         last = max(here, key=_order, default=None)
-        if last and last.status == "active" and last.message == draft.message:
+        # The same message to the same agent, wherever and whenever it was stored.
+        if last and replace(last, id="", timestamp=None, scope=draft.scope, path="", line=1) == draft:
             return HandoffReport(last, "known", RunReport(None, "handoff create"))
         # A number that was used once is not used again, not even where its entry or its file is gone.
         files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))

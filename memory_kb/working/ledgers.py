@@ -129,16 +129,10 @@ def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> 
 
 def _changed_fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
     """Return the frontmatter that a checkpoint sets."""
-    values: dict[str, Value] = {
-        "last_checkpoint": ledger.last_checkpoint or "",
-        "tasks_completed": ledger.tasks_completed,
-        "completed_tasks": list(ledger.completed_tasks),
-        "current_task": ledger.current_task or "",
-        "state": dict(ledger.state),
-        "context": dict(ledger.context),
-    }
-    changed = {name for name, value in given.items() if value not in ([], {})}
-    return {name: values[name] for name in values if name in changed | {"last_checkpoint", "tasks_completed"}}
+    changed = {name for name, value in given.items() if value not in ([], {})} - {"agent_id"}
+    changed |= {"last_checkpoint", "tasks_completed"}
+    values = _without_none(**{name: getattr(ledger, name) for name in _TYPES if name in changed})
+    return {name: values.get(name, "") for name in _TYPES if name in changed}
 
 
 @dataclass(frozen=True)
@@ -192,7 +186,6 @@ class Ledgers:
             return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
 
     def _ask_git(self, repository: str | os.PathLike[str] | None) -> dict[str, Any]:
-        """Return what git says of the fields of a ledger."""
         found = git_state_of(self._vault, repository)
         return _without_none(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
 
@@ -224,19 +217,17 @@ class Ledgers:
             run = self._memories.change_entries("ledger set", [known], plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
             return LedgerReport(apply_checkpoint(read_ledger(known), given, now), action, run)
-        taken = {one.id for one in here}
-        ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
+        taken, folder = {one.id for one in here}, f"{self._vault.folder_of(place)}ledgers/"
+        name = first_free(
+            make_slug(agent),
+            lambda one: f"ledger-{one}" in taken or self._vault.resolve(f"{folder}{one}.md").exists(),
+        )
+        blank = Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
+        ledger = apply_checkpoint(blank, given, now)
         fields = {"agent_id": agent} | _changed_fields(ledger, given)
         text = render_new_entry(Draft(f"# Ledger: {agent}", "ledger", fields=fields), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
         return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
-
-
-def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
-    """Return the ledger of an agent that has none yet, with an id and a file that are free."""
-    slug, folder = make_slug(agent), f"{vault.folder_of(place)}ledgers/"
-    name = first_free(slug, lambda one: f"ledger-{one}" in taken or vault.resolve(f"{folder}{one}.md").exists())
-    return Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
 
 
 def _without_none(**values: Any) -> dict[str, Any]:
