@@ -176,7 +176,12 @@ def judge_trust(draft: Draft, scope: str, typed: Iterable[str]) -> LearningTrust
 
 
 def _has_words_of(message: str, text: str) -> bool:
-    """Return whether sentences of a message that follow each other hold the words of a text, but for a few."""
+    """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
+
+    Example:
+        >>> _has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
+        True
+    """
     wanted = {word for word in word_tokens(text) if len(word) >= _SHORT or not word.isascii()}
     typed, size = [word_tokens(one) for one in sentences(message)], sum(1 for _ in sentences(text))
     near = (set().union(*typed[at : at + size]) for at in range(len(typed)))

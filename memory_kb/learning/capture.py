@@ -127,7 +127,6 @@ def read_statements(
 
 
 def _name_message(event: Event, session: str | None, now: datetime) -> tuple[str, str]:
-    """Return what makes a message this one and no other, and where it is from in words."""
     if session and event.seq:
         return f"{event.seq}", f" in session {session}, event {event.seq}"
     digest = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()

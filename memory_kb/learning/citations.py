@@ -263,7 +263,6 @@ def _view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> Cla
 
 
 def _plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
-    """Plan to write citations into an entry; one that it has already is renewed in its place."""
     new = {one.reference: one for one in citations}
     kept = []
     for item in cited_items(memory):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from memory_kb import similarity
 from memory_kb.errors import CannotSplice, UnreadableInput, UsageError
 from memory_kb.learning.contradictions import (
     ContradictionsReport,
@@ -23,17 +25,6 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
 from memory_kb.reports import RunReport
-from memory_kb.similarity import (
-    CONTRADICTION_FROM,
-    MERGE_ABOVE,
-    MERGE_COSINE,
-    Pair,
-    linked_clusters,
-    near_pairs,
-    overlap,
-    stemmed_set,
-    word_set,
-)
 from memory_kb.store.changes import Change, move, plan_fields, remove, set_body, with_links, with_words
 from memory_kb.terms import jaccard
 from memory_kb.text import parse_date, pluralize
@@ -84,37 +75,30 @@ def _cluster(
     if threshold is None:
         pairs = _pairs(speakers, vectors)
     else:
-        sets = [stemmed_set(memory.text) for memory in speakers]
-        pairs = near_pairs(
-            [one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold, measure=overlap
-        )
-    alone = (Pair(place, place, 1.0) for place in range(len(members)))
-    for cluster in linked_clusters((*pairs, *alone)):
+        stems = (similarity.stemmed_set(memory.text) for memory in speakers)
+        sets = [one if len(one) >= LEAST_WORDS else frozenset() for one in stems]
+        pairs = similarity.near_pairs(sets, threshold, measure=similarity.overlap)
+    alone = (similarity.Pair(place, place, 1.0) for place in range(len(members)))
+    for cluster in similarity.linked_clusters((*pairs, *alone)):
         joined = tuple(memory for place in cluster for memory in members[place])
         if len(joined) > 1:
             yield joined
 
 
-def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[Pair]:
-    sets = [word_set(memory.text) for memory in speakers]
-    for pair in near_pairs(sets, MERGE_ABOVE):
-        if pair.similarity > MERGE_ABOVE and _say_the_same(
-            speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]
-        ):
-            yield pair
-    for pair in vectors.near_pairs(speakers, MERGE_COSINE) if vectors else ():
-        one, other = sets[pair.one], sets[pair.other]
+def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[similarity.Pair]:
+    """Yield those that are alike and in which nothing that matters differs: order, numbers, negations, names, code."""
+    words = [similarity.word_set(memory.text) for memory in speakers]
+    in_words = similarity.near_pairs(words, similarity.MERGE_ABOVE)
+    alike = (pair for pair in in_words if pair.similarity > similarity.MERGE_ABOVE)
+    near = vectors.near_pairs(speakers, similarity.MERGE_COSINE) if vectors else ()
+    for pair in itertools.chain(alike, near):
+        one, other = speakers[pair.one], speakers[pair.other]
+        mine, yours = words[pair.one], words[pair.other]
         # Where a model's vectors are close together, a cosine alone proves nothing.
-        is_near = jaccard(one, other) >= CONTRADICTION_FROM
-        if is_near and _say_the_same(speakers[pair.one], speakers[pair.other], one ^ other):
+        is_near = jaccard(mine, yours) >= similarity.CONTRADICTION_FROM
+        is_same = is_near and likeness(one.text, other.text) > 0.0 and signs_in(one.text) == signs_in(other.text)
+        if is_same and (mine ^ yours).isdisjoint(names_in(one.text) | names_in(other.text)):
             yield pair
-
-
-def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
-    """Return whether nothing that matters differs: order, numbers, negations, names, code."""
-    if likeness(one.text, other.text) == 0.0 or signs_in(one.text) != signs_in(other.text):
-        return False
-    return differing.isdisjoint(names_in(one.text) | names_in(other.text))
 
 
 def longest_text(memories: Sequence[Memory]) -> Memory:
@@ -232,7 +216,6 @@ class CompactReport:
 
 
 def _strengthened(cluster: Sequence[Memory]) -> dict[str, Value]:
-    """Return the fields of what some paraphrases become: each adds a little to their importance."""
     importance = max(memory.importance for memory in cluster) + CLUSTER_BONUS * (len(cluster) - 1)
     count = max(memory.reinforcement_count for memory in cluster) + 1
     return {"importance": round(min(1.0, importance), 6), "reinforcement_count": count}
@@ -349,7 +332,6 @@ class Compactor:
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
-    """Return whether a place is one to compact, as a function of it."""
     word = SCOPE_ALIASES.get(scope, scope) if scope else None
     if word is not None and word not in SCOPES:
         raise UsageError(f"unknown scope {scope!r}", f"it may be {', '.join(SCOPES)}")

@@ -154,7 +154,6 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
 
 
 def _are_linked(one: Memory, other: Memory) -> bool:
-    """Return whether links between two entries say how they are related."""
     ends = [
         {link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))
     ]

@@ -79,7 +79,6 @@ def _show(passage: RecordPiece) -> str:
 
 
 def _cut_middle(passages: Iterable[RecordPiece], limit: int) -> ShownRecord:
-    """Return the first and the last of some passages, each of half the characters there are."""
     half = limit // 2
     left = deque(_fit(passage, half) for passage in passages)
     head, tail = list[RecordPiece](), deque[RecordPiece]()

@@ -90,7 +90,6 @@ class EntryVerbs:
         return self._store(draft, self._vault.place_for(scope, job, task), old, force=force, dry_run=dry_run)
 
     def _store(self, draft: Draft, place: Location, old: Memory | None, *, force: bool, dry_run: bool) -> Learned:
-        """Store a draft, or reinforce the entry that already says it; `old` is what it supersedes."""
         with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):
             twin, is_left = (None, False) if force else self._find_duplicate(draft, place)
             plan = self._plan_sighting(twin, draft, old) if twin else self._plan_new(draft, place)

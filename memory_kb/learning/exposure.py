@@ -203,7 +203,6 @@ def _add_up(showings: Sequence[ShownTo], tokens: int) -> Totals:
 
 
 def _relations(memory: Memory, to: str) -> Iterable[str]:
-    """Return how an entry is made of another or points to it, each relation once."""
     source = ["source"] if to in memory.words("sources") else []
     return dict.fromkeys([*source, *(link.relation for link in memory.links if link.to == to)])
 

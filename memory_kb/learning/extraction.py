@@ -131,7 +131,6 @@ def make_learnings(
 
 
 def _sources_of(one: Extracted, question: ScopeQuestion) -> list[Any]:
-    """Return the ids of the learnings that a rollup rests on."""
     return [question.sources[number - 1].id for number in one.numbers] if question.scope.is_rollup else []
 
 
@@ -331,7 +330,6 @@ class Extraction:
     def _keep(
         self, asked: Sequence[_ScopeResult], session: str, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
-        """Keep what some scopes gave, as one run."""
         learnings = [learning for one in asked for learning in one.learnings]
         run: RunReport | None = None
         results = tuple[Ingested, ...]()
@@ -355,7 +353,6 @@ class Extraction:
         return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
     def _finished(self, session: str) -> FinishedSession:
-        """Return a session as it is to be learned from."""
         talk, place = read_conversation(self._sessions.read(session)), Location()
         with suppress(UsageError):  # names that cannot be those of folders count for none
             if self._vault.memory:

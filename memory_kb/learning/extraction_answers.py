@@ -91,7 +91,6 @@ def _smooth(text: str) -> str:
 
 
 def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extracted]) -> Iterator[str]:
-    """Yield what speaks against keeping a learning."""
     texts = [text for _, text in one.lines]
     whole = ". ".join((one.title, *texts))
     if not one.title or any(len(text) < _LINE[0] for text in texts):
@@ -122,7 +121,6 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
 
 
 def _names_only_what_was_shown(text: str, shown: ShownRecord) -> bool:
-    """Return whether commands and paths are in the record, and addresses in what people and agents said or did."""
     record = _smooth(shown.text)
     said = _smooth("\n".join(passage.text for passage in shown.passages if passage.who != "failed"))
     return all(_smooth(name).strip("' .,;:)") in (said if "://" in name else record) for name in _NAMED.findall(text))
@@ -177,7 +175,6 @@ _POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)
 
 
 def _find_junk(title: str, texts: Sequence[str]) -> str | None:
-    """Return why a title and the statements below it are no learning, or None if their form is acceptable."""
     if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in texts):
         return "only a path or an address"
     if any(map(_STATUS.search, (title, *texts))):

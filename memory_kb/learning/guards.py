@@ -115,7 +115,6 @@ class Refusals(NamedTuple):
 
 
 def _breaks(guard: Guard, edit: Edit) -> bool:
-    """Return whether an edit breaks a rule: by a line that it adds, or with a file that lacks what is required."""
     if not guard.covers(edit.path):
         return False
     known = set(edit.before.splitlines())

@@ -115,7 +115,6 @@ def is_stated(draft: Draft) -> bool:
 
 
 def _find_similar(index: SqliteIndex, draft: Draft, filters: Filters) -> list[StoredEntry]:
-    """Return the entries that share the most words with a draft."""
     query = parse_words(draft.text.strip())
     if query.is_empty:
         return []
@@ -312,7 +311,6 @@ class IngestPlanner:
         return Ingested(learning, memory.id, memory.path, "reinforced" if change else "known")
 
     def _plan_new(self, learning: Learning, draft: Draft, at: datetime) -> Ingested:
-        """Plan a new entry, if the learning passes the gate."""
         verdict = self.gate(learning) if self.gate else None
         if verdict and verdict.decision == "reject":
             return Ingested(learning, "", "", "refused", verdict.reason)

@@ -85,7 +85,6 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
-    """Yield the entries of one kind that say the same in enough jobs."""
     groups: dict[object, list[Memory]] = {}
     for memory in learned:
         groups.setdefault((memory.kind, memory.place.learning_type, turning_words(memory.text)), []).append(memory)

@@ -220,7 +220,6 @@ class Memories:
 
 
 def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors | None:
-    """Return the mean vector of each entry whose chunks all have one."""
     held = index.vectors.held
     table = index.vectors.table(held.space) if held else None
     if table is None:

@@ -65,12 +65,7 @@ def keep_used(
 
 
 def _long_words(text: str) -> frozenset[str]:
-    """Return the longer words of a text, and of scripts without spaces the terms that these are cut into.
-
-    Example:
-        >>> sorted(_long_words("Run user_name twice")), sorted(_long_words("部署 user_name"))
-        (['name', 'twice', 'user'], ['name', 'user', '部署'])
-    """
+    """Return the longer words of a text, and of scripts without spaces the terms that these are cut into."""
     terms = word_tokens(text.replace("_", " "))
     return frozenset(term for term in terms if len(term) >= (2 if has_cjk(term) else _LONG))
 

@@ -65,11 +65,6 @@ class Evidence(NamedTuple):
         """Its failures and successes in words."""
         return f"{pluralize(self.failure_count, 'failure')} and {pluralize(self.success_count, 'success', 'successes')}"
 
-    @property
-    def applications(self) -> int:
-        """How often it was applied with a known outcome."""
-        return self.success_count + self.failure_count
-
     def decayed(self, today: date) -> float:
         """Return the confidence that is left today; without a day nothing has faded."""
         days = (today - self.applied).days if self.applied else 0
@@ -114,10 +109,11 @@ def mature(evidence: Evidence, today: date, *, is_pinned: bool = False) -> str:
     Between the bounds for rising and falling nothing moves. A pinned rule does not fall.
     """
     confidence, level = evidence.decayed(today), evidence.maturity
+    applications = evidence.success_count + evidence.failure_count
     if level == "nascent":
-        return "established" if confidence >= 0.5 and evidence.applications >= 3 else level
+        return "established" if confidence >= 0.5 and applications >= 3 else level
     if level == "established":
-        if confidence > 0.8 and evidence.applications >= 10:
+        if confidence > 0.8 and applications >= 10:
             return "proven"
         return "nascent" if confidence < 0.3 and not is_pinned else level
     return "established" if confidence < 0.5 and not is_pinned else level
@@ -254,14 +250,15 @@ def rule_text(memory: Memory) -> str:
     return _CONTROL.sub("", " ".join(" ".join(lines).split())) or _CONTROL.sub("", " ".join(memory.title.split()))
 
 
-def make_rule(memory: Memory, today: date) -> PlaybookRule:
-    """Return a rule as it is listed."""
+def make_rule(memory: Memory, today: date, wanted: Sequence[str] | None = None) -> PlaybookRule:
+    """Return a rule as it is listed, or as it is chosen for the words of a task."""
     evidence = read_evidence(memory)
-    return PlaybookRule(
+    confidence = evidence.decayed(today)
+    rule = PlaybookRule(
         id=memory.id,
         kind=memory.kind,
         text=rule_text(memory),
-        confidence=evidence.decayed(today),
+        confidence=confidence,
         stored_confidence=evidence.confidence,
         maturity=evidence.maturity,
         success_count=evidence.success_count,
@@ -274,6 +271,11 @@ def make_rule(memory: Memory, today: date) -> PlaybookRule:
         path=memory.path,
         line=memory.line,
     )
+    if wanted is None:
+        return rule
+    relevance = measure_relevance(memory.tags, wanted)
+    score = confidence * relevance * (PITFALL_BOOST if memory.kind == "pitfall" else 1.0)
+    return rule._replace(relevance=round(relevance, 6), score=round(score, 6))
 
 
 def measure_relevance(tags: Sequence[str], wanted: Iterable[str]) -> float:
@@ -298,13 +300,8 @@ def select_rules(
     and the next is tried. What people prefer (`proxy-tasks/`) is no rule for a worker.
     """
     wanted = [word for word in (*labels, type) if word]
-    fitting = [
-        rule
-        for memory in active_rules(memories)
-        if memory.place.learning_type != "proxy"
-        and (rule := _score(make_rule(memory, today), wanted)).score
-        and rule.score >= MIN_SCORE
-    ]
+    known = (make_rule(one, today, wanted) for one in active_rules(memories) if one.place.learning_type != "proxy")
+    fitting = [rule for rule in known if (rule.score or 0.0) >= MIN_SCORE]
     fitting.sort(key=lambda rule: (-(rule.score or 0.0), rule.id, rule.path))
     chosen: list[PlaybookRule] = []
     for rule in fitting:
@@ -320,12 +317,6 @@ def select_rules(
         token_count=count(text),
         text=text,
     )
-
-
-def _score(rule: PlaybookRule, wanted: Sequence[str]) -> PlaybookRule:
-    relevance = measure_relevance(rule.tags, wanted)
-    score = rule.confidence * relevance * (PITFALL_BOOST if rule.kind == "pitfall" else 1.0)
-    return rule._replace(relevance=round(relevance, 6), score=round(score, 6))
 
 
 def format_for_prompt(rules: Sequence[PlaybookRule]) -> str:

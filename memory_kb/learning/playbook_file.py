@@ -198,7 +198,6 @@ def plan_import(
 
 
 def _find_known(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Location) -> RuleImported | None:
-    """Return why a rule is not to be made, or None."""
     try:
         draft = check_draft(rule.draft)
     except UsageError as exc:

@@ -117,7 +117,9 @@ def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
     sentences = [piece for paragraph in paragraphs for piece in _SENTENCE_END.split(paragraph)]
     lines = body.splitlines()
     parts = whole | set(_worth_finding([*sentences, *lines, *names], _FEWEST_WORDS))
-    return PurgedText(_compile(whole), _compile(parts), tuple({_mark_of(piece) for piece in parts}))
+    plain = ([word for word in piece if _ASCII_WORD.fullmatch(word)] for piece in parts)
+    marks = {max(words, key=len, default="").lower().encode() for words in plain}
+    return PurgedText(_compile(whole), _compile(parts), tuple(marks))
 
 
 def _worth_finding(pieces: Iterable[str], fewest: int) -> Iterator[tuple[str, ...]]:
@@ -128,24 +130,18 @@ def _worth_finding(pieces: Iterable[str], fewest: int) -> Iterator[tuple[str, ..
             yield words
 
 
-def _mark_of(words: tuple[str, ...]) -> bytes:
-    plain = [word for word in words if _ASCII_WORD.fullmatch(word)]
-    return max(plain, key=len, default="").lower().encode()
-
-
 def _compile(pieces: set[tuple[str, ...]]) -> re.Pattern[str] | None:
     if not pieces:
         return None
+
+    def spelled(word: str) -> str:  # also as it is escaped in JSON inside of JSON
+        return "".join(sign if sign.isascii() else f"(?:{sign}|{re.escape(json.dumps(sign)[1:-1])})" for sign in word)
+
     # Of pieces that begin alike the longest is found.
     ordered = sorted(pieces, key=lambda words: (-sum(map(len, words)), words))
-    choice = "|".join(_BETWEEN.join(map(_spelled, words)) for words in ordered)
+    choice = "|".join(_BETWEEN.join(map(spelled, words)) for words in ordered)
     before, after = _NOT_INSIDE_A_WORD
     return re.compile(f"{before}(?:{choice}){after}", re.IGNORECASE)
-
-
-def _spelled(word: str) -> str:
-    """Return an expression for a word, also as it is escaped in JSON inside of JSON."""
-    return "".join(sign if sign.isascii() else f"(?:{sign}|{re.escape(json.dumps(sign)[1:-1])})" for sign in word)
 
 
 #: The databases in use, which SQLite cleans itself.
@@ -186,7 +182,10 @@ def purge(
         reports.append(writer.run("forget", [plan_erasure(note, entry.id, vault.clock())], dry_run=dry_run))
     if not dry_run:
         if _slug_of(entry) not in ("", "purged"):
-            reports.append(writer.run("forget", [everywhere.plan_new_name()]))
+            note = read_note_text(entry.path, vault.resolve(entry.path))
+            to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
+            renamed = move(note, to, "Its name repeats the text that is purged.", entry.id)
+            reports.append(writer.run("forget", [renamed]))
         everywhere.drop_runs()
         left += scrub_all(index, vault)
     if not is_erased and text.whole is None:
@@ -214,8 +213,6 @@ def _join_reports(reports: list[RunReport]) -> RunReport:
 
 @dataclass(frozen=True)
 class _Purge:
-    """One purge: it takes the text of an entry out of all places that may repeat it."""
-
     _entry: EntryView
     _vault: Vault
     _writer: Writer
@@ -264,13 +261,6 @@ class _Purge:
                     seen.add(real)
                     yield vault.show(file), file
 
-    def plan_new_name(self) -> Change:
-        """Plan to rename the entry's file, whose name repeats the text."""
-        path, entry_id = self._entry.path, self._entry.id
-        note = read_note_text(path, self._vault.resolve(path))
-        to = f"{path.rpartition('/')[0]}/purged-{entry_id[:8]}.md"
-        return move(note, to, "Its name repeats the text that is purged.", entry_id)
-
     def drop_runs(self) -> int:
         """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
         journal = self._writer.journal
@@ -308,7 +298,6 @@ class _Purge:
                     yield str(file)
 
     def _clean_file(self, file: Path, machine: Path) -> bool:
-        """Take the text out of one file of a machine folder; return whether it was there."""
         if any(file.name.startswith(name) for name in (DATABASE, SESSIONS_DATABASE)):
             # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
             is_damaged = ".broken" in file.name or ".foreign" in file.name

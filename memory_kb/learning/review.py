@@ -12,19 +12,9 @@ from typing import NamedTuple, Unpack
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, UsageError
 from memory_kb.index.vault_index import VaultIndex
+from memory_kb.learning import playbook
 from memory_kb.learning.ingest import Learning
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook import (
-    DEPRECATION,
-    RULE_KINDS,
-    SNOOZED,
-    active_rules,
-    is_snoozed,
-    needs_inversion,
-    read_evidence,
-    rule_text,
-    was_reviewed,
-)
 from memory_kb.learning.render_entry import Draft, refuse_secrets, without_empty
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
@@ -68,19 +58,23 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     )
     learnings: dict[str, Learning] = {}
     changes: list[Change | None] = []
-    for memory in active_rules(held):
+    for memory in playbook.active_rules(held):
         is_due = (
             memory.kind == "rule"
             and not memory.is_pinned
-            and not was_reviewed(memory)
-            and needs_inversion(read_evidence(memory))
+            and not playbook.was_reviewed(memory)
+            and playbook.needs_inversion(playbook.read_evidence(memory))
         )
-        if is_due and not is_negative(rule_text(memory)):
+        if is_due and not is_negative(playbook.rule_text(memory)):
             if spot_of(memory.id, memory) not in waiting:
                 learning = _propose(memory)
                 learnings.setdefault(learning.key, learning)
-        elif is_due or DEPRECATION in memory.words("flags"):
-            changes.append(_flag(memory, is_due=is_due))
+        elif is_due or playbook.DEPRECATION in memory.words("flags"):
+            left = [word for word in memory.words("flags") if word != playbook.DEPRECATION]
+            flags: Value = with_words(memory, "flags", playbook.DEPRECATION) if is_due else left
+            said = f"Flagged as {playbook.DEPRECATION}" if is_due else "No candidate any more"
+            reason = f"{said}: negative already, {playbook.read_evidence(memory).described}."
+            changes.append(plan_fields(memory, {"flags": flags}, reason))
     for proposal in held:
         if proposal.is_live and is_in_review(proposal):
             changes += plan_replacement(proposal, held, only_new=True)
@@ -97,13 +91,8 @@ def is_negative(text: str) -> bool:
     return _NEGATIVE.match(text.lstrip(" *_`\"'")) is not None
 
 
-def invert(text: str, failures: int, successes: int) -> str:
-    """Return the warning that a rule becomes."""
-    return f"AVOID: {text} -- this pattern has caused repeated issues ({failures} failures vs {successes} successes)."
-
-
 def _propose(memory: Memory) -> Learning:
-    evidence = read_evidence(memory)
+    evidence = playbook.read_evidence(memory)
     place = memory.place
     fields: dict[str, Value | None] = {
         "status": "proposed",
@@ -111,8 +100,9 @@ def _propose(memory: Memory) -> Learning:
         "sources": list(memory.words("sources")),
         "links": [{"to": memory.id, "relation": "derived_from"}],
     }
+    counts = f"{evidence.failure_count} failures vs {evidence.success_count} successes"
     draft = Draft(
-        invert(rule_text(memory), evidence.failure_count, evidence.success_count),
+        f"AVOID: {playbook.rule_text(memory)} -- this pattern has caused repeated issues ({counts}).",
         kind="pitfall",
         tags=tuple(dict.fromkeys((*memory.tags, *_TAGS))),
         applies_to=memory.applies_to,
@@ -122,13 +112,6 @@ def _propose(memory: Memory) -> Learning:
     failed, succeeded = pluralize(evidence.failure_count, "time"), pluralize(evidence.success_count, "time")
     reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
     return Learning(draft, place._replace(learning_type="task"), key, reason)
-
-
-def _flag(memory: Memory, *, is_due: bool) -> Change | None:
-    left = [word for word in memory.words("flags") if word != DEPRECATION]
-    flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
-    said = f"Flagged as {DEPRECATION}" if is_due else "No candidate any more"
-    return plan_fields(memory, {"flags": flags}, f"{said}: negative already, {read_evidence(memory).described}.")
 
 
 def original_of(proposal: Memory) -> str | None:
@@ -248,7 +231,7 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         id=memory.id,
         kind=memory.kind,
         status=memory.status,
-        title=shorten(rule_text(memory) if memory.kind in RULE_KINDS else memory.title),
+        title=shorten(playbook.rule_text(memory) if memory.kind in playbook.RULE_KINDS else memory.title),
         scope=memory.place.scope,
         path=memory.path,
         line=memory.line,
@@ -272,9 +255,9 @@ def _explain(memory: Memory, of: str | None, today: date) -> str:
         return f"It comes from outside and nobody has verified it ({UNVERIFIED})."
     if not memory.is_live:
         return f"Proposed{f' from session {session}' if session else ''}."
-    evidence = read_evidence(memory)
+    evidence = playbook.read_evidence(memory)
     numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.described}"
-    return f"Flagged: {', '.join(flags)}{numbers if memory.kind in RULE_KINDS else ''}."
+    return f"Flagged: {', '.join(flags)}{numbers if memory.kind in playbook.RULE_KINDS else ''}."
 
 
 @dataclass(frozen=True)
@@ -298,7 +281,7 @@ class Review:
         def is_listed(memory: Memory) -> bool:
             origins = (memory.word("session_id") or "", *memory.words("sources"))
             is_meant = session is None or any(word.startswith(session) for word in origins)
-            return is_meant and is_waiting(memory) and not is_snoozed(memory, today)
+            return is_meant and is_waiting(memory) and not playbook.is_snoozed(memory, today)
 
         # Few of many wait: all of them in memory would be hundreds of megabytes in a large vault.
         waiting = self._index.read(lambda index: list(filter(is_listed, index.memories(wanted))))
@@ -317,7 +300,7 @@ class Review:
     def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning to replace each rule that failed too often."""
         with self._writer.lock(dry_run=dry_run):
-            learnings, changes = plan_scan(self._memories.of_kinds(*RULE_KINDS))
+            learnings, changes = plan_scan(self._memories.of_kinds(*playbook.RULE_KINDS))
             plan = self._memories.plan_ingest(learnings)
             run = self._writer.run("review scan", [*plan.changes, *changes], dry_run=dry_run)
         refused = tuple(f"{one.learning.reason} {one.message}" for one in plan.results if one.action == "refused")
@@ -368,12 +351,11 @@ class Review:
 
         def plan(memory: Memory) -> Change | None:
             _check_waiting(memory)
-            return plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.")
+            return plan_fields(memory, {playbook.SNOOZED: until}, f"Review: put off until {until}.")
 
         return self._memories.change_entries("review snooze", self._find_all(wanted), plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
-        """Return entries that are named, each once."""
         if not wanted:
             raise UsageError("no entry is named", "`memory-kb review list` shows what waits")
         found = {(memory.path, memory.id): memory for memory in map(self._memories.find, wanted)}
@@ -449,7 +431,6 @@ class Approval:
         return first_free(stem, lambda one: one + ending in taken) + ending
 
     def _find_institutional(self, memory: Memory) -> str | None:
-        """Return the `institutional.md` that an entry of `review/` is meant for."""
         folder = self.folder_of(memory.place)
         is_meant = memory.metadata.get("institutional") is True and memory.place.learning_type != "institutional"
         if not (is_meant and folder and (is_in_review(memory) or not memory.is_live)):
@@ -479,7 +460,6 @@ class Approval:
         return [one.joined(f"institutional {target}") for one in (change, *changes)]
 
     def _approved_text(self, memory: Memory) -> str:
-        """Return an entry with its frontmatter as an approval leaves it."""
         note = self.read(memory.path)
         if note is None:
             raise CannotSplice(f"{memory.path} is gone")

@@ -14,29 +14,9 @@ from typing import Any, Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
+from memory_kb.learning import playbook
 from memory_kb.learning.guards import GuardLog, Refusals
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook import (
-    DEMOTION,
-    MATURITIES,
-    MAX_RULES,
-    MAX_TOKENS,
-    REMOVAL,
-    RULE_KINDS,
-    RULE_OUTCOMES,
-    PlaybookRule,
-    Selection,
-    active_rules,
-    find_flag,
-    is_rule,
-    make_rule,
-    mature,
-    plan_feedback,
-    read_evidence,
-    select_rules,
-    set_aside,
-    was_reviewed,
-)
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Value
@@ -70,17 +50,18 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
     away in the review comes back only after a new outcome.
     """
     promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change | None]()
-    for memory in filter(is_rule, memories):
-        values, said, evidence = dict[str, Value](), list[str](), read_evidence(memory)
-        level = mature(evidence, today, is_pinned=memory.is_pinned)
+    for memory in filter(playbook.is_rule, memories):
+        values, said, evidence = dict[str, Value](), list[str](), playbook.read_evidence(memory)
+        level = playbook.mature(evidence, today, is_pinned=memory.is_pinned)
         if level != evidence.maturity and memory.day("maturity_since") != today:
-            is_up = MATURITIES.index(level) > MATURITIES.index(evidence.maturity)
+            is_up = playbook.MATURITIES.index(level) > playbook.MATURITIES.index(evidence.maturity)
             (promoted if is_up else demoted).append(memory.id)
             values = {"maturity": level, "maturity_since": today.isoformat()}
             said.append(f"{'Promotion' if is_up else 'Demotion'} to {level}")
-        flag = None if memory.is_pinned or was_reviewed(memory) else find_flag(evidence, today)
-        flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
+        flag = None if memory.is_pinned or playbook.was_reviewed(memory) else playbook.find_flag(evidence, today)
+        flags = [word for word in memory.words("flags") if word not in (playbook.DEMOTION, playbook.REMOVAL)]
         if flag:
+            flags.append(flag)
             flagged.append(memory.id)
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
@@ -101,14 +82,14 @@ class Rules:
     _memories: Memories
     _models: Models
 
-    def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
+    def list(self, **filters: Unpack[FilterWords]) -> tuple[playbook.PlaybookRule, ...]:
         """Return the rules and pitfalls in force, the surest first; of one id at two scopes, the most specific."""
-        rules = (make_rule(memory, self._vault.today()) for memory in self._in_force(**filters))
+        rules = (playbook.make_rule(memory, self._vault.today()) for memory in self._in_force(**filters))
         return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
 
     def _in_force(self, **filters: Unpack[FilterWords]) -> tuple[Memory, ...]:
         chosen = self._index.filters(**filters)
-        found = active_rules(self._memories.of_kinds(*RULE_KINDS, job=chosen.job, task=chosen.task))
+        found = playbook.active_rules(self._memories.of_kinds(*playbook.RULE_KINDS, job=chosen.job, task=chosen.task))
         fitting = {(memory.path, memory.id) for memory in self._memories.all(chosen)} if filters else ()
         return tuple(one for one in found if (one.path, one.id) in fitting) if filters else found
 
@@ -121,16 +102,16 @@ class Rules:
         task: str | None = None,
         max_tokens: int | None = None,
         max_rules: int | None = None,
-    ) -> Selection:
+    ) -> playbook.Selection:
         """Return the rules and pitfalls for a task with these labels and of this type."""
         words = (labels,) if isinstance(labels, str) else tuple(labels)
-        return select_rules(
-            set_aside(self._memories.of_kinds(*RULE_KINDS, job=job, task=task), self._vault.today()),
+        return playbook.select_rules(
+            playbook.set_aside(self._memories.of_kinds(*playbook.RULE_KINDS, job=job, task=task), self._vault.today()),
             words,
             type,
             self._vault.today(),
-            max_tokens=MAX_TOKENS if max_tokens is None else max_tokens,
-            max_rules=MAX_RULES if max_rules is None else max_rules,
+            max_tokens=playbook.MAX_TOKENS if max_tokens is None else max_tokens,
+            max_rules=playbook.MAX_RULES if max_rules is None else max_rules,
             count=self._models.counter.count,
         )
 
@@ -138,20 +119,20 @@ class Rules:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`."""
         credit = parse_outcome(outcome)
         found = self._memories.find(wanted)
-        if not is_rule(found):
+        if not playbook.is_rule(found):
             hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
             raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
         because = " ".join((reason or "").split())
         said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
         today = self._vault.today()
         return self._memories.change_entries(
-            "rules feedback", [found], lambda rule: plan_feedback(rule, credit, today, said), dry_run=dry_run
+            "rules feedback", [found], lambda rule: playbook.plan_feedback(rule, credit, today, said), dry_run=dry_run
         )
 
     def sweep(self, *, dry_run: bool = False) -> SweepReport:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
-        found, _ = plan_sweep(self._memories.of_kinds(*RULE_KINDS), today)
+        found, _ = plan_sweep(self._memories.of_kinds(*playbook.RULE_KINDS), today)
         run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], dry_run=dry_run)
         return replace(found, run=run)
 
@@ -200,10 +181,11 @@ class Rules:
 
 def parse_outcome(word: str) -> str:
     """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
-    known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in RULE_OUTCOMES}
-    if word.lower() not in known:
-        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(RULE_OUTCOMES)}")
-    return known[word.lower()]
+    other_names = {"helpful": "success", "harmful": "failure", "partial": "mixed"}
+    outcome = other_names.get(word.lower(), word.lower())
+    if outcome not in playbook.RULE_OUTCOMES:
+        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(playbook.RULE_OUTCOMES)}")
+    return outcome
 
 
 #: How long a command may take, in seconds.

@@ -226,7 +226,6 @@ def _content(words: list[str]) -> frozenset[str]:
 
 
 def _read_order(words: list[str]) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return what a sentence puts first and second: before and after, over and instead of."""
     place = next((place for place, word in enumerate(words) if word in _BEFORE | _AFTER | _OVER), 0)
     if not place:
         return None
@@ -272,7 +271,6 @@ def _approaches_clash(one: str, other: str) -> bool:
 
 @functools.lru_cache(maxsize=8_192)
 def _approaches(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of the correct and of the incorrect approach of a rule."""
     found = {"correct approach": "", "incorrect approach": ""}
     heads = list(_SECTION.finditer(text))
     for number, head in enumerate(heads):

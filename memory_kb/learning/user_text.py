@@ -179,7 +179,6 @@ def find_subject(message: str) -> str:
 
 
 def _remove_tags(text: str) -> str:
-    """Remove every `<tag>...</tag>` and `<tag x>...</tag x>`, of any name."""
     pieces, place, never_closed = list[str](), 0, set[str]()
     with_attributes = set(_CLOSING.findall(text))
     for tag in _TAG.finditer(text):
