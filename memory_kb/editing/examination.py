@@ -21,7 +21,7 @@ from memory_kb.index.editor_catalog import (
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
-from memory_kb.learning.citations import assess, citation_problems, find_claim
+from memory_kb.learning.citations import assess, citation_problems
 from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.document import find_line, parse_document
@@ -209,8 +209,8 @@ class _DraftCheck:
             yield Remark(head, "budget", "warning", message)
         if not memory.metadata.keys().isdisjoint(("cites", "valid_until")):
             verdict = assess(memory, project_files(self._vault, 5.0), self._vault.today())
-            for message in citation_problems(memory, verdict):
-                place = line_span(self._text, find_claim(self._text, entry, message))
+            for message, words in citation_problems(memory, verdict):
+                place = line_span(self._text, find_line(self._text, entry, *words))
                 yield Remark(place, "claim", "warning", message)
 
     def _head_span(self, entry: Entry) -> Span:

@@ -39,6 +39,14 @@ _SHORTEST = 15
 DRAFT_CONFIDENCE = 0.4
 #: The most words of a rule that sessions are searched for, the shortest of them, and the most sessions that count.
 _KEYWORDS, _LONG, _MOST_SESSIONS = 3, 4, 200
+EXPLICIT, OBSERVED = "user_explicit", "observed"
+#: The share of a learning's words that one message of a person must hold.
+_SHARE = 0.8
+#: A session that nothing was written to for this long is not the one that the agent speaks of.
+_IDLE_SECONDS = 6 * 3600.0
+#: The end of a session's log that is read, in bytes.
+_MAX_LOG = 8_000_000
+_SHORT = 3
 
 
 class SessionCounts(NamedTuple):
@@ -135,16 +143,6 @@ def _in_use(rules: Iterable[Memory], place: Location) -> Iterator[Memory]:
     return (rule for rule in rules if not rule.is_in_people_file and place.is_within(rule.place))
 
 
-EXPLICIT, OBSERVED = "user_explicit", "observed"
-#: The share of a learning's words that one message of a person must hold.
-_SHARE = 0.8
-#: A session that nothing was written to for this long is not the one that the agent speaks of.
-_IDLE_SECONDS = 6 * 3600.0
-#: The end of a session's log that is read, in bytes.
-_MAX_LOG = 8_000_000
-_SHORT = 3
-
-
 class LearningTrust(NamedTuple):
     """The source that an agent's learning gets, and why it waits for a person; empty where it does not."""
 
@@ -229,11 +227,7 @@ class AgentLearnings:
         task: str | None = None,
         source: str | None = None,
     ) -> Learned:
-        """Store a learning as far as it can be trusted; a rule is first compared with past sessions.
-
-        Raises:
-            UsageError: past sessions speak against the rule.
-        """
+        """Store a learning as far as it can be trusted; a rule that past sessions speak against is a UsageError."""
         kind, confidence = KIND_ALIASES.get(kind, kind), None
         draft = Draft(text, kind, priority=priority, source=source)
         trust = judge_trust(draft, scope, typed_lately(self._vault.machine))

@@ -53,10 +53,7 @@ class CapturedStatement:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """What was decided about the statements of people, in their order, and the run that wrote it.
-
-    `count` is the number of messages that were looked at.
-    """
+    """What was decided about the statements of people in `count` messages, and the run that wrote it."""
 
     messages: tuple[CapturedStatement, ...]
     count: int

@@ -29,7 +29,7 @@ from memory_kb.learning.code_references import (
     write_citation,
 )
 from memory_kb.memory import Memory
-from memory_kb.model import Entry, Problem
+from memory_kb.model import Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields, with_words
 
@@ -240,17 +240,17 @@ def say_mark(state: ClaimState) -> str:
     return f"[may be stale: {stale[0]}{more}]"
 
 
-def citation_problems(memory: Memory, state: ClaimState) -> Iterator[str]:
-    """Yield what a person should fix about an entry's claims."""
-    until = memory.metadata.get("valid_until")
+def citation_problems(memory: Memory, state: ClaimState) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what a person should fix about an entry's claims, each with the words that its line is found by."""
+    until, field = memory.metadata.get("valid_until"), ("\nvalid_until:",)
     if until is not None and memory.day("valid_until") is None:
-        yield f"valid_until {' '.join(str(until).split())[:60]} is not an ISO date; it has no effect"
+        yield f"valid_until {' '.join(str(until).split())[:60]} is not an ISO date; it has no effect", field
     if state.verdict == "over":
-        yield f"it was valid until {memory.word('valid_until')}; `context` withholds it"
+        yield f"it was valid until {memory.word('valid_until')}; `context` withholds it", field
     for one in state.findings:
         if one.is_bad or one.verdict == "unreadable":
             more = f"; `memory-kb verify {memory.id}` shows more" if one.is_bad else ""
-            yield f"cites {one.ref}, which {one.reason}{more}"
+            yield f"cites {one.ref}, which {one.reason}{more}", (one.ref, "\ncites:")
 
 
 def _view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
@@ -416,29 +416,21 @@ class Citations:
         project, today = self._project(), self._vault.today()
         for memory in self._claiming("cites", "valid_until"):
             if memory.is_live:
-                for message in citation_problems(memory, assess(memory, project, today)):
-                    yield Problem(memory.path, self._line_of_claim(memory, message), message)
+                for message, words in citation_problems(memory, assess(memory, project, today)):
+                    yield Problem(memory.path, self._find_line(memory, words), message)
 
-    def _line_of_claim(self, memory: Memory, message: str) -> int:
+    def _find_line(self, memory: Memory, words: tuple[str, ...]) -> int:
+        from memory_kb.markdown.document import find_line
         from memory_kb.markdown.splice import find_entry
 
         try:
             text = self._writer.read(memory.path).text
-            return find_claim(text, find_entry(text, memory.path, memory.id), message)
+            return find_line(text, find_entry(text, memory.path, memory.id), *words)
         except (MemoryKBError, OSError):
             return memory.line
 
     def _claiming(self, *fields: str) -> list[Memory]:
         return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
-
-
-def find_claim(text: str, entry: Entry, message: str) -> int:
-    """Return the line of a claim that has a finding."""
-    from memory_kb.markdown.document import find_line
-
-    named = re.match(r"cites ([^,]+)", message)
-    field = "\nvalid_until:" if "valid" in message else "\ncites:"
-    return find_line(text, entry, *((named[1],) if named else ()), field)
 
 
 def _record_named(text: str, project: ProjectFiles) -> Citation:

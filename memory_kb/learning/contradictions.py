@@ -49,10 +49,7 @@ Classifier = Callable[[str, str], Cause | None]
 
 
 def guess_cause(one: Memory, other: Memory) -> Cause:
-    """Return the cause of a contradiction by rule.
-
-    Entries for different files do not meet. Else the newer of two that are 90 days apart holds.
-    """
+    """Return the cause by rule: entries for different files do not meet, else the newer of two 90 days apart holds."""
     if one.applies_to and other.applies_to and set(one.applies_to).isdisjoint(other.applies_to):
         return "scope_dependent"
     made, others_made = parse_date(one.created_at), parse_date(other.created_at)

@@ -13,7 +13,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import UNVERIFIED, Link, Location, StoredEntry
-from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
+from memory_kb.reports import Learned, Near, Retired, RunReport
 from memory_kb.store.changes import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
@@ -173,7 +173,13 @@ class EntryVerbs:
         """
         view, purged = self._get_listing().show(wanted), None
         if purge:
-            run, purged = self._purge(view, dry_run=dry_run)
+            from memory_kb.learning.purge import purge as purge_entry
+
+            scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
+            with self._writer.lock(*scopes, dry_run=dry_run):
+                if not dry_run:
+                    self._writer.recover()
+                run, purged = purge_entry(view, self._vault, self._writer, self._index, dry_run=dry_run)
         else:
             with self._writer.lock(view.scope, dry_run=dry_run):
                 note = self._writer.read(view.path)
@@ -185,15 +191,6 @@ class EntryVerbs:
                 run = self._run_one("forget", plan, dry_run=dry_run)
         kept = {field.name: getattr(view, field.name) for field in fields(view)}
         return Retired(**kept, run=run, purged=purged)
-
-    def _purge(self, view: EntryView, *, dry_run: bool) -> tuple[RunReport, Purged]:
-        from memory_kb.learning.purge import purge
-
-        scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
-        with self._writer.lock(*scopes, dry_run=dry_run):
-            if not dry_run:
-                self._writer.recover()
-            return purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
         """Run a change, and perhaps one that follows from it; raise the reason if it cannot be made."""

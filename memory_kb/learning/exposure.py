@@ -146,10 +146,7 @@ def trace_exposure(
     ends: Mapping[str, str],
     undone: Collection[str] = (),
 ) -> Exposure:
-    """Return where an entry has been.
-
-    `ends` says how sessions ended; an outcome whose run was undone gives no credit.
-    """
+    """Return where an entry has been; `ends` says how sessions ended, and an undone run gives no credit."""
     shown = sorted(retrievals, key=lambda one: one.ts)
     done = [one for one in outcomes if one.is_done]
     showings = tuple(_make_showing(entry_id, one, done, ends, undone) for one in shown if entry_id in one.ids)

@@ -47,6 +47,7 @@ from memory_kb.vault import Vault
 
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0
+_NOTHING = Metered()
 #: The documents that scopes hold the execution against, by what they read.
 TASK_DOCUMENTS: Mapping[str, str] = {
     "intent": "INTENT.md",
@@ -152,9 +153,6 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSessio
     }
     body = "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
     return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=without_empty(fields))
-
-
-_NOTHING = Metered()
 
 
 class KeptLearning(NamedTuple):

@@ -40,6 +40,9 @@ _STATED = ("preference", "policy", "fact")
 _CANDIDATES = 60
 #: BM25 weights of the columns: only content and terms are compared.
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+#: Why an entry that was made before, and is gone, is not made again.
+DELETED_BEFORE = "it was reverted or deleted before"
+_NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
 def find_duplicate(
@@ -133,11 +136,6 @@ def _live_at(place: Location) -> Filters:
 
 def _wider(place: Location) -> tuple[str, ...]:
     return SCOPES[SCOPES.index(place.scope) :]
-
-
-#: Why an entry that was made before, and is gone, is not made again.
-DELETED_BEFORE = "it was reverted or deleted before"
-_NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,19 +63,16 @@ class MemoryCache:
 
         def read_anew(path: str, digest: str) -> tuple[Memory, ...]:
             known = self._files.get(path)
-            return known if known and known[0].hash == digest else _read(index, EVERYTHING, path)
+            return known if known and known[0].hash == digest else tuple(index.memories(EVERYTHING, path))
 
         if self._files:
             self._files = {path: read_anew(path, digest) for path, digest in index.file_hashes().items()}
         else:
-            self._files = {path: tuple(group) for path, group in groupby(_read(index), lambda one: one.path)}
+            by_path = groupby(index.memories(EVERYTHING), lambda one: one.path)
+            self._files = {path: tuple(group) for path, group in by_path}
         self._generation = index.generation
         self._all = tuple(one for path in sorted(self._files) for one in self._files[path])
         return self._all
-
-
-def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = None) -> tuple[Memory, ...]:
-    return tuple(index.memories(filters, path))
 
 
 class Memories:
@@ -90,7 +87,7 @@ class Memories:
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Update the index, and return the entries that pass the filters, in path order."""
         return self._index.read(
-            lambda index: self.cache.read(index) if filters == EVERYTHING else _read(index, filters)
+            lambda index: self.cache.read(index) if filters == EVERYTHING else tuple(index.memories(filters))
         )
 
     def of_kinds(self, *kinds: str, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
@@ -103,7 +100,7 @@ class Memories:
 
         def read(index: SqliteIndex) -> Memory:
             entry = find_entry_by_name(self._vault, index, wanted)
-            return next(one for one in _read(index, EVERYTHING, entry.path) if one.id == entry.id)
+            return next(one for one in index.memories(EVERYTHING, entry.path) if one.id == entry.id)
 
         return self._index.read(read)
 
@@ -122,17 +119,12 @@ class Memories:
         """Return the entries of the files in which one has one of some fields, in path order."""
 
         def read(index: SqliteIndex) -> list[Memory]:
-            return [one for path in index.files_with_fields(fields) for one in _read(index, EVERYTHING, path)]
+            return [one for path in index.files_with_fields(fields) for one in index.memories(EVERYTHING, path)]
 
         return self._index.read(read)
 
     def read_from_file(self, memory: Memory) -> Memory:
-        """Return an entry with its text, and the hash of its file, as they are in the file now.
-
-        Raises:
-            UnreadableInput: the file cannot be read.
-            CannotSplice: the entry is not there any more.
-        """
+        """Return an entry with its text, and the hash of its file, as they are now; may raise CannotSplice."""
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
         return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
@@ -147,10 +139,7 @@ class Memories:
             return memory.text
 
     def run_plan(self, verb: str, planner: Planner, *, dry_run: bool = False) -> RunReport:
-        """Plan changes for all entries as they are now, and run the plan.
-
-        A file that somebody writes to in the same moment is planned anew.
-        """
+        """Run a plan for all entries as they are now; a file that somebody writes to meanwhile is planned anew."""
 
         def replan(path: str) -> Plan:
             return (change for change in planner(self.all()) if change and change.path == path)

@@ -31,8 +31,23 @@ from memory_kb.vault import Vault
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
 _LONG, _USED = 4, 1 / 3
 _MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]", re.IGNORECASE)
-_CREDIT_OF = {"helpful": "success", "harmful": "failure"}
 _BEGINS = "[memory-kb:"
+_DAY = "day:"
+#: The kinds that an outcome says something about.
+EVIDENCE_KINDS = (*RULE_KINDS, "skill")
+#: How long after hooks showed something in a session an outcome may still be reported for it.
+_LATE = timedelta(days=1)
+#: Why nothing was credited, or what else is worth knowing.
+_SHOWN_BY_HOOKS = "Nothing was shown for this task by name; this is what hooks showed in session {session}."
+_NOT_SHOWN = (
+    "Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
+)
+_KNOWN = "All of it was credited before."
+_NOTHING_USED = (
+    "No rule, pitfall or skill is credited: name in `used` what was. Other entries count when the session ends."
+)
+#: What is as outcome where an agent said of entries what they did, and nobody how the task went.
+_MARKED = "marked"
 
 
 def words_of_work(events: Iterable[Event]) -> frozenset[str]:
@@ -51,10 +66,7 @@ def words_of_work(events: Iterable[Event]) -> frozenset[str]:
 def keep_used(
     shown: Iterable[str], memories: Iterable[Memory], work: frozenset[str], named: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the entries that a session used of what it was shown.
-
-    Those are the ones in `named`, and those of whose longer words a third occur in what the session did.
-    """
+    """Return which of the shown entries are `named`, or have a third of their longer words in what a session did."""
     texts = {memory.id: memory.text for memory in memories}
 
     def is_used(entry_id: str) -> bool:
@@ -79,7 +91,7 @@ def parse_marks(text: str) -> dict[str, str]:
     """
     marks: dict[str, str] = {}
     for found in _MARK.finditer(text):
-        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _CREDIT_OF[found[1].lower()])
+        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), parse_outcome(found[1]))
     return marks
 
 
@@ -109,24 +121,6 @@ def read_marks(files: SessionFiles, sessions: Iterable[str], shown: Sequence[str
         if len(fitting) == 1:
             resolved[fitting[0]] = credit
     return resolved
-
-
-_DAY = "day:"
-#: The kinds that an outcome says something about.
-EVIDENCE_KINDS = (*RULE_KINDS, "skill")
-#: How long after hooks showed something in a session an outcome may still be reported for it.
-_LATE = timedelta(days=1)
-#: Why nothing was credited, or what else is worth knowing.
-_SHOWN_BY_HOOKS = "Nothing was shown for this task by name; this is what hooks showed in session {session}."
-_NOT_SHOWN = (
-    "Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
-)
-_KNOWN = "All of it was credited before."
-_NOTHING_USED = (
-    "No rule, pitfall or skill is credited: name in `used` what was. Other entries count when the session ends."
-)
-#: What is as outcome where an agent said of entries what they did, and nobody how the task went.
-_MARKED = "marked"
 
 
 #: Entries that are not counted yet, by the session, or the `day:2026-03-01` outside any, in which they were shown.

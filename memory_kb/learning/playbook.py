@@ -39,6 +39,27 @@ _TYPE_WEIGHTS = {
     "fact": 0.9,
     "episode": 0.7,
 }
+#: The kinds that the playbook holds.
+RULE_KINDS = ("rule", "pitfall")
+#: A prompt gets at most this much of the playbook, both lists together.
+MAX_TOKENS, MAX_RULES = 500, 10
+MIN_SCORE = 0.05
+PITFALL_BOOST = 1.5
+_INERT = ("proposed", "rejected")
+#: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
+DEPRECATION = "deprecation_candidate"
+#: The field with the day until which a person put the judgment off.
+SNOOZED = "snoozed_until"
+_DOUBTED = frozenset({REMOVAL, DEPRECATION})
+_HEADING = lazy_regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
+#: The parts of a body that follow its text.
+RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
+_CONTROL = lazy_regex(r"[\x00-\x1f\x7f-\x9f]")
+_AVOID = lazy_regex(r"avoid:\s*", re.IGNORECASE)
+_HEADS = {
+    "rule": "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n",
+    "pitfall": "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n",
+}
 
 
 class Evidence(NamedTuple):
@@ -136,29 +157,6 @@ def activation_score(kind: str, count: int, seen: date | None, today: date, half
     """Return `type_weight * decay * (1 + count)` with no floor; an entry without a date does not age."""
     days = max(0, (today - seen).days) if seen else 0
     return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
-
-
-#: The kinds that the playbook holds.
-RULE_KINDS = ("rule", "pitfall")
-#: A prompt gets at most this much of the playbook, both lists together.
-MAX_TOKENS, MAX_RULES = 500, 10
-MIN_SCORE = 0.05
-PITFALL_BOOST = 1.5
-_INERT = ("proposed", "rejected")
-#: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
-DEPRECATION = "deprecation_candidate"
-#: The field with the day until which a person put the judgment off.
-SNOOZED = "snoozed_until"
-_DOUBTED = frozenset({REMOVAL, DEPRECATION})
-_HEADING = lazy_regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
-#: The parts of a body that follow its text.
-RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
-_CONTROL = lazy_regex(r"[\x00-\x1f\x7f-\x9f]")
-_AVOID = lazy_regex(r"avoid:\s*", re.IGNORECASE)
-_HEADS = {
-    "rule": "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n",
-    "pitfall": "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n",
-}
 
 
 class PlaybookRule(NamedTuple):

@@ -48,6 +48,15 @@ _PARAGRAPH_END = re.compile(r"\n\s*\n")
 #: Between two words: spacing, punctuation, or an escape of JSON inside of JSON.
 _BETWEEN = r"(?:[\W_]|\\[nrt])+"
 _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
+#: The databases in use, which SQLite cleans itself.
+_LIVE = frozenset(name + side for name in (DATABASE, SESSIONS_DATABASE) for side in SIDE_FILES)
+#: Folders of a machine folder that follow from notes, or from questions that can be asked again.
+_DERIVED = ("revisions", "answers", "tmp", "lint")
+#: A larger file is none that a person writes notes in.
+_MAX_BYTES = 50_000_000
+_GIT_SECONDS = 120
+#: So many commits are named.
+_MOST_NAMED = 20
 
 
 class PurgedText(NamedTuple):
@@ -142,17 +151,6 @@ def _compile(pieces: set[tuple[str, ...]]) -> re.Pattern[str] | None:
     choice = "|".join(_BETWEEN.join(map(spelled, words)) for words in ordered)
     before, after = _NOT_INSIDE_A_WORD
     return re.compile(f"{before}(?:{choice}){after}", re.IGNORECASE)
-
-
-#: The databases in use, which SQLite cleans itself.
-_LIVE = frozenset(name + side for name in (DATABASE, SESSIONS_DATABASE) for side in SIDE_FILES)
-#: Folders of a machine folder that follow from notes, or from questions that can be asked again.
-_DERIVED = ("revisions", "answers", "tmp", "lint")
-#: A larger file is none that a person writes notes in.
-_MAX_BYTES = 50_000_000
-_GIT_SECONDS = 120
-#: So many commits are named.
-_MOST_NAMED = 20
 
 
 def purge(

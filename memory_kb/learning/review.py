@@ -43,6 +43,8 @@ _TAGS = ("inverted", "anti-pattern")
 _NEGATIVE = re.compile(
     r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
 )
+#: The most days that a judgment is put off by.
+_LONGEST = 3_650
 
 
 def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
@@ -153,10 +155,6 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
         link = plan_fields(proposal, {"links": links}, "Inversion: approved.")
         changes += [link] if link else []
     return [change.joined(f"inversion {proposal.id}") for change in changes]
-
-
-#: The most days that a judgment is put off by.
-_LONGEST = 3_650
 
 
 class ScanReport(NamedTuple):
@@ -369,10 +367,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Plans to approve entries.
-
-    `memories` are all entries of the vault; `read` returns a file as it is now.
-    """
+    """Plans approvals, knowing all entries of the vault; `read` returns a file as it is now."""
 
     memories: Sequence[Memory]
     folder_of: Callable[[Location], str]

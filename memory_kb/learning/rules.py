@@ -31,6 +31,10 @@ from memory_kb.store.writer import Writer
 from memory_kb.text import load_json
 from memory_kb.vault import Vault
 
+#: How long a command may take, in seconds.
+_SECONDS = 300
+_MAX_OUTPUT, _MAX_SAID = 100_000, 200
+
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
@@ -186,11 +190,6 @@ def parse_outcome(word: str) -> str:
     if outcome not in playbook.RULE_OUTCOMES:
         raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(playbook.RULE_OUTCOMES)}")
     return outcome
-
-
-#: How long a command may take, in seconds.
-_SECONDS = 300
-_MAX_OUTPUT, _MAX_SAID = 100_000, 200
 
 
 class AllowedChecks:
