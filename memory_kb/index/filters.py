@@ -4,7 +4,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
+from memory_kb.globs import fits_any
+from memory_kb.model import NOWHERE, SEARCHED_STATUSES, WORKING_KINDS, Filters
+from memory_kb.text import fits_tag
 
 #: The kinds that have an index of their own, as it names them.
 _FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
@@ -85,7 +87,7 @@ def where(filters: Filters, dialect: SqlDialect) -> tuple[str, dict[str, object]
         values["since"] = filters.since.isoformat()
     if filters.tags and dialect.has_functions:
         conditions.append("has_tag(c.tags || ',' || c.text_tags, :tags)")
-        values["tags"] = ",".join(tag.replace(",", " ") for tag in filters.tags)
+        values["tags"] = join_tags(filters)
     if filters.job:
         shown, named = visible(filters, dialect)
         conditions.append(shown)
@@ -119,6 +121,11 @@ def _unseen(filters: Filters) -> Iterator[str]:
         yield f"NOT (c.learning_type = 'proxy' AND {end} = '/proxy.md')"
 
 
+def join_tags(filters: Filters) -> str:
+    """Return the tags that are wanted, as `has_tag` takes them."""
+    return ",".join(tag.replace(",", " ") for tag in filters.tags)
+
+
 def visible(filters: Filters, dialect: SqlDialect) -> tuple[str, dict[str, object]]:
     """Return the condition that hides sibling jobs and tasks. Without a job everything is visible."""
     if not filters.job:
@@ -126,6 +133,16 @@ def visible(filters: Filters, dialect: SqlDialect) -> tuple[str, dict[str, objec
     job, task = map(dialect.mark.format, ("job", "task"))
     same_task = f"(c.task IS NULL OR c.task = {task})" if filters.task else "c.task IS NULL"
     return f"(c.job IS NULL OR (c.job = {job} AND {same_task}))", {"job": filters.job, "task": filters.task}
+
+
+def has_tag(tags: str, wanted: str) -> bool:
+    """Return whether one of some tags is one of those wanted, or below it; both are separated by commas."""
+    return len(tags) > 1 and fits_tag(tags.split(","), tuple(wanted.split(",")))
+
+
+def fits_file(applies_to: str, file: str) -> bool:
+    """Return whether one of some globs, one a line, covers a file."""
+    return bool(applies_to) and file != NOWHERE and fits_any(file, applies_to.split("\n"))
 
 
 def _quoted(words: frozenset[str]) -> str:

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
-from memory_kb.globs import fits_any
-from memory_kb.index.filters import SqlDialect, where
+from memory_kb.index.filters import SqlDialect, fits_file, has_tag, join_tags, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare_vectors
 from memory_kb.index.postgres_words import IN_VAULTS, Bm25, PostingsQuery, Words, find_rarity, parse
-from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
-from memory_kb.text import fits_tag, printable
+from memory_kb.model import Filters, Problem, StoredEntry
+from memory_kb.text import printable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -122,11 +121,12 @@ class PostgresIndex(Index):
         return words._replace(some=tuple(phrase for phrase in words.some if phrase not in unsaid))
 
     def matching(self, expressions: Iterable[str], keys: Sequence[int]) -> dict[str, frozenset[int]]:
-        return {one: self._matching(one, keys) for one in expressions}
-
-    def _matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
-        query = PostingsQuery(keys)
-        return frozenset(key for (key,) in self._rows(query.matches(self._parse(expression)), query.values))
+        found = {}
+        for expression in expressions:
+            query = PostingsQuery(keys)
+            rows = self._rows(query.matches(self._parse(expression)), query.values)
+            found[expression] = frozenset(key for (key,) in rows)
+        return found
 
     def _parse(self, expression: str) -> Words:
         return parse(expression, self._words.terms)
@@ -153,7 +153,12 @@ class PostgresIndex(Index):
             return super()._choose(filters, ending, values, limit, **how)
         found = super()._choose(filters, ending, values, None, **how)
         rows = self._select(["key", "tags", "text_tags", "applies_to"], *self._among("key", [one.key for one in found]))
-        passing = {key for key, *row in rows if _passes(filters, *row)}
+        passing = {
+            key
+            for key, tags, text_tags, applies_to in rows
+            if (not filters.tags or has_tag(f"{tags},{text_tags}", join_tags(filters)))
+            and (filters.file is None or fits_file(applies_to, filters.file))
+        }
         return [one for one in found if one.key in passing][:limit]
 
     def compare(
@@ -221,13 +226,3 @@ class PostgresIndex(Index):
 def _round(rank: float) -> float:
     """Return a rank that is the same for the same words, in whichever order their parts were added up."""
     return float(f"{rank:.12g}")
-
-
-def _passes(filters: Filters, tags: str, text_tags: str, applies_to: str) -> bool:
-    if filters.tags and not fits_tag(
-        f"{tags},{text_tags}".split(","), tuple(tag.replace(",", " ") for tag in filters.tags)
-    ):
-        return False
-    if filters.file is None:
-        return True
-    return filters.file != NOWHERE and fits_any(filters.file, applies_to.split("\n"))

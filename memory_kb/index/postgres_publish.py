@@ -80,7 +80,7 @@ def publish(
 def _send(connection: Connection, vault: str, local: SqliteIndex, clone: VaultCopy, made_with: str) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
-    seen = f"{local.generation} {local.read_meta('indexed_at')} {postgres_vectors.describe_space(local)}"
+    seen = f"{local.generation} {local.read_meta('indexed_at')} {local.vectors.held}"
     if (made_with, clone.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
         return "", 0
     files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
@@ -188,7 +188,9 @@ class _Writer:
             for number, chunk in chunks:
                 last += 1 if chunk.part else 2
                 keys[number] = last
-                copy.write_row((self._vault, last, lengths[number], *map(_storable, chunk)))
+                # PostgreSQL's texts hold every character but this one.
+                values = (value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in chunk)
+                copy.write_row((self._vault, last, lengths[number], *values))
         added = (last, len(keys), sum(lengths[number] for number in keys))
         self.record("last_key = %s, chunks = chunks + %s, terms = terms + %s", *added)
         return keys
@@ -198,16 +200,16 @@ class _Writer:
 
         Those of another model go first, if the machine has no fewer.
         """
-        theirs = postgres_vectors.describe_space(local)
-        if theirs is None:
+        held = local.vectors.held
+        if held is None or not held.rows:
             return 0
-        space = postgres_vectors.write_space(theirs[0])
+        space = postgres_vectors.write_space(held.space)
         if self._state.space != space:
-            if self._state.space and theirs[1] < self._state.passages:
+            if self._state.space and held.rows < self._state.passages:
                 return 0
             self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._vault,))
             self.record("space = %s", space)
-        table = local.vectors.table(theirs[0])
+        table = local.vectors.table(held.space)
         return self._send_vectors(local, table) if table else 0
 
     def _send_vectors(self, local: SqliteIndex, table: VectorTable) -> int:
@@ -243,11 +245,6 @@ class _Writer:
                 yield copy
             cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM arriving".encode())
             cursor.execute("DROP TABLE arriving")
-
-
-def _storable(value: object) -> object:
-    # PostgreSQL's texts hold every character but this one.
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def posting_rows(

@@ -13,7 +13,6 @@ from memory_kb.index.postgres_schema import VaultRow
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.protocols import Vectors, VectorSpace
 
 #: Up to this many bytes of vectors are read and compared here, exactly as those of a machine's own index are.
@@ -43,12 +42,6 @@ def find_extension(connection: Connection) -> str | None:
     query = "SELECT n.oid::regnamespace FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
     row = connection.execute(query).fetchone()
     return str(row[0]) if row else None
-
-
-def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
-    """Return the space of the vectors of a machine's index, and how many there are."""
-    held = local.vectors.held
-    return (held.space, held.rows) if held and held.rows else None
 
 
 def create_nearest_indexes(connection: Connection) -> None:
@@ -103,14 +96,15 @@ def compare_vectors(
         notes += (f"{missing:,} passages have no vector yet and are found by their words alone",)
     if not total:
         return None, notes
-    extension = find_extension(connection) if fitting not in tables else None
+    if fitting in tables:
+        return tables[fitting], notes
+    extension = find_extension(connection)
     if extension and 4 * space.dimension * total > MOST_READ and _has_index(connection, str(space.dimension)):
         condition, values = passing
         values = {**values, "query": vector.tolist(), "near": [vault.id for vault in fitting]}
         return _find_near(connection, extension, condition, values, 100.0 * _SAMPLED / total), notes
-    if fitting not in tables:
-        tables.clear()
-        tables[fitting] = _read_all(connection, fitting, extension)
+    tables.clear()
+    tables[fitting] = _read_all(connection, fitting, extension)
     return tables[fitting], notes
 
 

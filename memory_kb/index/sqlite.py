@@ -9,15 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.globs import fits_any
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_or_read, put_meta, read_meta, scrub
-from memory_kb.index.filters import SqlDialect, as_array, is_narrow, where
+from memory_kb.index.filters import SqlDialect, as_array, fits_file, has_tag, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
-from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, StoredEntry
+from memory_kb.model import EVERYTHING, Chunk, Filters, Problem, StoredEntry
 from memory_kb.regular_files import SIDE_FILES
 from memory_kb.store.walk import OWN_NOTES
-from memory_kb.text import fits_tag, load_json
+from memory_kb.text import load_json
 from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 
 if TYPE_CHECKING:
@@ -70,8 +69,8 @@ class SqliteIndex(Index):
         self._connection, self.notices = open_or_read(path, self._schema, wait, mark, _take_over_vectors)
         #: The number of chunks, and the generation of which it is.
         self._counted = (-1, 0)
-        self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
-        self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
+        self._connection.create_function("fits_file", 2, fits_file, deterministic=True)
+        self._connection.create_function("has_tag", 2, has_tag, deterministic=True)
 
     def close(self) -> None:
         """Close the database and free the tokenizer."""
@@ -452,11 +451,3 @@ def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
 def _like(word: str) -> str:
     """Return a SQL pattern for texts that contain a word; all but ASCII letters, digits and blanks match anything."""
     return f"%{re.sub('[^a-z0-9 -]', '_', word)}%"
-
-
-def _has_tag(tags: str, wanted: str) -> bool:
-    return len(tags) > 1 and fits_tag(tags.split(","), tuple(wanted.split(",")))
-
-
-def _fits_file(applies_to: str, file: str) -> bool:
-    return fits_any(file, applies_to.split("\n")) if applies_to and file != NOWHERE else False
