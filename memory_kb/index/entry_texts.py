@@ -2,8 +2,6 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
-import itertools
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,10 +9,10 @@ from memory_kb.memory import Memory
 from memory_kb.model import Location, StoredEntry
 from memory_kb.text import load_json
 
-#: The values of a row that `join_texts` takes.
-TEXT_FIELDS = ("source", "id", "title", "line", "end_line", "part", "content")
-#: The values of a row that `join_memories` takes.
-MEMORY_FIELDS = (*StoredEntry._fields, "hash", "job", "task", "learning_type", "content", "part", "char_offset")
+#: The values at the end of a row from which `join_texts` makes the text of an entry.
+_PLACED = ("line", "end_line", "part", "char_offset", "content")
+TEXT_FIELDS = ("source", "id", "title", *_PLACED)
+MEMORY_FIELDS = (*StoredEntry._fields, "hash", "job", "task", "learning_type", *_PLACED)
 #: The attributes that have the same name in an entry of the index and in a value to plan with.
 _SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")
 
@@ -40,42 +38,30 @@ class EntryTally(NamedTuple):
     has_days: bool
 
 
-def join_texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, list[EntryText]]]:
-    """Yield each file with the texts of its entries, from their chunks in order."""
-    for source, chunks in itertools.groupby(rows, operator.itemgetter(0)):
-        found: list[tuple[str, str, int, list[str]]] = []
-        last = 0
-        for _, entry_id, title, line, end_line, part, content in chunks:
-            if part == 0 or not found:
-                found.append((entry_id, title, line, [content]))
-            else:
-                found[-1][-1].extend(("\n" * (line - last) or " ", content))
-            last = end_line
-        yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
-
-
-def join_memories(rows: Iterable[tuple[Any, ...]]) -> Iterator[Memory]:
-    """Yield entries with all of their text, from their chunks in order."""
+def join_texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield the first row of each entry with all of its text, from the rows of its chunks in order."""
     first: tuple[Any, ...] = ()
     pieces: list[str] = []
-    end = 0
+    end = last = 0
     for row in rows:
-        content, part, offset = row[-3:]
-        if part == 0:
+        line, end_line, part, offset, content = row[-len(_PLACED) :]
+        if part == 0 or not first:
             if first:
-                yield _read_row(first, "".join(pieces))
+                yield first, "".join(pieces)
             first, pieces = row, [content]
+        elif offset < end:  # it begins inside the piece before
+            pieces.append(content[end - offset :])
         else:
-            # Where a piece begins inside the one before, their texts overlap.
-            pieces.append(content[end - offset :] if offset < end else f"\n\n{content}")
-        end = offset + len(content)
+            pieces += ("\n" * (line - last) or " ", content)
+        end, last = offset + len(content), end_line
     if first:
-        yield _read_row(first, "".join(pieces))
+        yield first, "".join(pieces)
 
 
-def _read_row(row: tuple[Any, ...], text: str) -> Memory:
+def read_memory(row: tuple[Any, ...], text: str) -> Memory:
+    """Return the entry of a row of `MEMORY_FIELDS`."""
     width = len(StoredEntry._fields)
-    entry, (file_hash, *place) = StoredEntry._make(row[:width]), row[width : width + 4]
+    entry, (file_hash, *place) = StoredEntry._make(row[:width]), row[width : -len(_PLACED)]
     return make_memory(entry, file_hash, Location(entry.scope, *place), text)
 
 

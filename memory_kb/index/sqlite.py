@@ -2,6 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
+import itertools
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -312,7 +313,7 @@ class SqliteIndex(Index):
 
         With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
         """
-        from memory_kb.index.entry_texts import MEMORY_FIELDS, join_memories
+        from memory_kb.index.entry_texts import MEMORY_FIELDS, join_texts, read_memory
 
         condition, values = where(filters, self.sql)
         if origin is not None:
@@ -324,7 +325,7 @@ class SqliteIndex(Index):
             condition, values = f"c.source = :source AND {condition}", values | {"source": source}
         joined, order = "JOIN file_meta f ON f.path = c.source", "ORDER BY c.source, c.position"
         rows = self._select(MEMORY_FIELDS, f"{condition} {order}", values, joined=joined, hash="f.hash")
-        yield from join_memories(rows)
+        yield from itertools.starmap(read_memory, join_texts(rows))
 
     def successors(self, entry_id: str) -> list[str]:
         return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
@@ -396,11 +397,14 @@ class SqliteIndex(Index):
 
     def texts(self, sources: Sequence[str]) -> "dict[str, list[EntryText]]":
         """Return the texts of the entries of some files, in file order."""
-        from memory_kb.index.entry_texts import TEXT_FIELDS, join_texts
+        from memory_kb.index.entry_texts import TEXT_FIELDS, EntryText, join_texts
 
         are_inside, values = self._among("source", sources)
         rows = self._select(TEXT_FIELDS, f"{are_inside} ORDER BY c.source, c.position", values)
-        return dict(join_texts(rows))
+        found: dict[str, list[EntryText]] = {}
+        for (source, entry_id, title, line, *_), text in join_texts(rows):
+            found.setdefault(source, []).append(EntryText(entry_id, title, line, text))
+        return found
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
