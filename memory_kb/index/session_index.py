@@ -108,15 +108,10 @@ _FIRST = "(SELECT e.{0} FROM events e WHERE e.session = s.session AND e.{0} IS N
 
 @dataclass(frozen=True, slots=True)
 class SessionSeen:
-    """A session as a list shows it.
+    """A session as a list shows it, with the moments of its first and last event, None where there is none yet.
 
-    Attributes:
-        agent: who works in it, the first that its events name; job and task likewise.
-        started: the moment of its first event; None where there is none yet.
-        last: the moment of its last event.
-        events: how many there are.
-        state: `open`, or `ended` where nothing came after its end.
-        outcome: how it went, where its end says so.
+    Agent, job and task are the first that its events name. Its state is `open`, or `ended` where nothing came after its
+    end, and the outcome is what its end says.
     """
 
     session: str
@@ -147,8 +142,6 @@ _COLUMNS = "session, offset, seq, ts, job, task, agent, type, event, role, tool,
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?{', ?' * _COLUMNS.count(',')})"
 _INDEX_ROWS = f"INSERT INTO events_fts (rowid, {_TEXT_COLUMNS}) SELECT id, {_TEXT_COLUMNS} FROM events WHERE id > ?"
 _UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 'delete', id, {_TEXT_COLUMNS} FROM events WHERE session = ?"
-
-Row = tuple[object, ...]
 
 
 class SessionIndex:
@@ -287,42 +280,31 @@ def _store(connection: sqlite3.Connection, path: Path, session: str, offset: int
     if offset == 0:
         _forget(connection, session)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
-    reader = _Reader(path, session, offset)
-    connection.executemany(_INSERT, reader.rows())
-    connection.execute(_INDEX_ROWS, (last,))
-    connection.execute(
-        "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            *(session, stat.st_size, to_int64(stat.st_mtime_ns), to_int64(stat.st_ino)),
-            *(reader.offset, _sample(path, reader.offset)),
-        ),
-    )
-    return reader.count
 
-
-class _Reader:
-    """Reads the events of a session's file; afterwards `offset` is how far, and `count` how many there were."""
-
-    def __init__(self, path: Path, session: str, offset: int) -> None:
-        self._path, self._session = path, session
-        self.offset, self.count = offset, 0
-
-    def rows(self) -> Iterator[Row]:
-        """Yield a row for each event; an unfinished last line waits for the next time, unless it is an event."""
-        for line in read_lines(self._path, self.offset):
+    def rows() -> Iterator[tuple[object, ...]]:
+        nonlocal offset
+        for line in read_lines(path, offset):
             event = None
             try:
                 event = line.parse()
             except NoEvent:
                 if line.text is not None and not line.text.endswith(b"\n"):
-                    return
-            self.offset = line.end
+                    return  # what is unfinished is read the next time
+            offset = line.end
             if event:
-                self.count += 1
-                yield _row(event, self._session, line.offset)
+                yield _row(event, session, line.offset)
+
+    count = connection.executemany(_INSERT, rows()).rowcount
+    connection.execute(_INDEX_ROWS, (last,))
+    seen = (stat.st_size, to_int64(stat.st_mtime_ns), to_int64(stat.st_ino))
+    connection.execute(
+        "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
+        (session, *seen, offset, _sample(path, offset)),
+    )
+    return max(0, count)
 
 
-def _row(event: Event, session: str, offset: int) -> Row:
+def _row(event: Event, session: str, offset: int) -> tuple[object, ...]:
     text = searchable(event)
     if event.injected == "part":
         text = remove_injected(text)

@@ -194,11 +194,19 @@ class SqliteIndex(Index):
     def cut_files(self) -> list[Problem]:
         return self.problems(IS_CUT)
 
-    def write(self, *, rebuild: bool = False) -> "SqliteWriter":
-        """Return a transaction; leaving its context by an exception leaves the index as it was."""
+    @contextmanager
+    def write(self, *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
+        """Write within one transaction; leaving its context by an exception leaves the index as it was."""
         from memory_kb.index.sqlite_writer import SqliteWriter
 
-        return SqliteWriter(self._connection, self._schema, rebuild=rebuild)
+        writer = SqliteWriter(self._connection)
+        try:
+            writer.begin(self._schema, rebuild=rebuild)
+            yield writer
+            writer.end()
+        except BaseException:
+            writer.abandon()
+            raise
 
     def match(
         self,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from memory_kb.index.database import MADE_HERE, Schema, make_tables, put_meta, read_meta
 from memory_kb.index.port import SyncWindow
@@ -36,10 +36,8 @@ class SqliteWriter:
     and parsed meanwhile.
     """
 
-    def __init__(self, connection: sqlite3.Connection, schema: Schema, *, rebuild: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._schema = schema
-        self._rebuild = rebuild
         self._rows: list[_Row] = []
         self._files: list[_Row] = []
         self._chars = 0
@@ -49,30 +47,22 @@ class SqliteWriter:
         self._running: deque[Future[None]] = deque()
         self._is_abandoned = False
 
-    def __enter__(self) -> Self:
+    def begin(self, schema: Schema, *, rebuild: bool) -> None:
+        """Begin the transaction; a rebuild makes the tables anew."""
         self._connection.execute("BEGIN IMMEDIATE")
         self._generation = int(read_meta(self._connection, "generation") or 0)
-        if self._rebuild:
+        if rebuild:
             self._changes += 1
-            make_tables(self._connection, self._schema, read_meta(self._connection, MADE_HERE))
+            make_tables(self._connection, schema, read_meta(self._connection, MADE_HERE))
         self._last = max(self._max_rowid(), int(read_meta(self._connection, "rowids_used") or 0))
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            try:
-                self._flush()
-                self._join()
-                self._commit()
-                if self._thread:
-                    self._thread.shutdown()
-                return
-            except BaseException:
-                self._abandon()
-                raise
-        self._abandon()
+    def end(self) -> None:
+        """Write what is gathered, and commit."""
+        self._flush()
+        self._join()
+        self._commit()
+        if self._thread:
+            self._thread.shutdown()
 
     def put(
         self,
@@ -86,7 +76,8 @@ class SqliteWriter:
         """Add a file; its old rows are replaced."""
         if is_known:
             self._unindex(file.path)
-        self._record_file(file, digest, problems)
+        listed = json.dumps(problems, ensure_ascii=False) if problems else None
+        self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, listed))
         self._changes += 1
         for chunk in chunks:
             self._last += 1 if chunk.part else 2
@@ -117,8 +108,7 @@ class SqliteWriter:
         """Record when the disk was read, and that no file is missing any more."""
         self._join()
         self._record_window(window)
-        if read_meta(self._connection, "is_partial"):
-            self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
+        self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
 
     def _record_window(self, window: SyncWindow) -> None:
         put_meta(self._connection, "synced_from", str(window.start_ns))
@@ -126,14 +116,6 @@ class SqliteWriter:
 
     def _max_rowid(self) -> int:
         return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
-
-    def _record_file(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
-        complaints = None
-        if problems:
-            import json
-
-            complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False)
-        self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, complaints))
 
     def _unindex(self, path: str) -> None:
         self._join()
@@ -184,7 +166,8 @@ class SqliteWriter:
             put_meta(self._connection, "indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
+        """Leave the index as it was before the transaction."""
         # A batch in work ends with its statement, which takes a tenth of a second: after the rollback, another one would
         # be outside of the transaction, and stay. To interrupt it would also interrupt the rollback.
         self._is_abandoned = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -229,14 +230,6 @@ class VectorFile(NamedTuple):
     rows: int
 
 
-class _Coverage(NamedTuple):
-    """A vector file compared with the chunks: its table, and the keys of chunks that lack vectors."""
-
-    state: tuple[object, ...]
-    table: VectorTable | None
-    missing: Keys
-
-
 class VectorStore:
     """The vectors of one index, of one embedding model at a time, in a file in a folder of their own.
 
@@ -247,7 +240,7 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._covered: _Coverage | None = None
+        self._compare_once = functools.lru_cache(maxsize=1)(self._compare)
 
     @property
     def held(self) -> VectorFile | None:
@@ -267,13 +260,13 @@ class VectorStore:
     def table(self, space: VectorSpace) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
         vector_file = self.vector_file(space)
-        return self._cover(vector_file).table if vector_file and vector_file.rows else None
+        return self._cover(vector_file)[0] if vector_file and vector_file.rows else None
 
     def missing(self, space: VectorSpace) -> list[int]:
         """Return the keys of the chunks that have no vector of a space."""
         vector_file = self.vector_file(space)
-        keys = self._cover(vector_file).missing if vector_file else self._chunk_keys()
-        return list(map(int, keys))
+        keys: list[int] = (self._cover(vector_file)[1] if vector_file else self._chunk_keys()).tolist()
+        return keys
 
     def passages(self, keys: Iterable[int] | None = None) -> Iterator[EmbeddedPassage]:
         """Yield the passages of all chunks, or of those with some keys, in their order."""
@@ -288,7 +281,7 @@ class VectorStore:
     def attach(self, space: VectorSpace) -> None:
         """Put every chunk whose passages' vectors are cached into the space's file."""
         vector_file, empty = self.vector_file(space), VectorFile(space, _new_name(), 0)
-        _, table, missing = self._cover(vector_file or empty)
+        table, missing = self._cover(vector_file or empty)
         if vector_file is None or table is None:  # there is none, or it is lost
             vector_file = empty
         elif table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
@@ -347,21 +340,18 @@ class VectorStore:
         _write_at(name.with_suffix(".keys"), 8 * there, keys.astype("<i8").tobytes())
         return vector_file._replace(rows=there + len(keys))
 
-    def _cover(self, vector_file: VectorFile) -> _Coverage:
-        """Compare a file with the chunks; while neither has changed, the same result is returned."""
+    def _cover(self, vector_file: VectorFile) -> tuple[VectorTable | None, Keys]:
+        """Return the table of a file and the keys of chunks without a vector; the same until one of them changes."""
+        return self._compare_once(vector_file, read_meta(self._connection, "generation"))
+
+    def _compare(self, vector_file: VectorFile, _: str | None) -> tuple[VectorTable | None, Keys]:
         import numpy as np
 
-        state = (vector_file.file, vector_file.rows, read_meta(self._connection, "generation"))
-        kept = self._covered
-        if kept and kept.state == state:
-            return kept
         chunks, table = self._chunk_keys(), self._map(vector_file)
         if table is not None:
             alive = np.isin(table.keys, chunks)
             table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
-        missing = chunks if table is None else chunks[~np.isin(chunks, table.keys)]
-        self._covered = _Coverage(state, table, missing)
-        return self._covered
+        return table, chunks if table is None else chunks[~np.isin(chunks, table.keys)]
 
     def _chunk_keys(self) -> Keys:
         import numpy as np

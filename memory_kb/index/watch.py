@@ -82,12 +82,12 @@ class Watching:
         `poll` overrides the setting `watch.poll`. `maintain` does the maintenance that is due when nothing has
         changed for `watch.reconcile_seconds`.
         """
-        stop, notify = stop or threading.Event(), on_notice or _ignore
+        stop, notify = stop or threading.Event(), on_notice or (lambda _: None)
         cause, memory_folder, failure = "start", None, ""
         while not stop.is_set():
             try:
                 vault = self._open(memory_folder)
-                watch = _Watch(vault, stop, on_batch or _ignore, notify)
+                watch = _Watch(vault, stop, on_batch or (lambda _: None), notify)
             except _FAILURES as exc:
                 if cause == "start":
                     raise
@@ -171,7 +171,6 @@ class _Watch:
         while not self._stop.is_set() and identify(self._vault) == self._identity:
             if self._observer and not self._observer.is_alive():
                 return
-            background.report()
             if cause_due and self._sync(cause_due, progress):
                 cause_due = None
                 background.start()
@@ -275,12 +274,14 @@ class _Stopped(Exception):
 
 
 class Background:
-    """A thread that runs all steps when it is started, and again when nothing has started it for some seconds."""
+    """A thread that runs all steps when it is started, and again when nothing has started it for some seconds.
+
+    What a step returns is reported once.
+    """
 
     def __init__(self, steps: Sequence[Step], seconds: float, notify: Notify) -> None:
         self._steps, self._seconds, self._notify = steps, seconds, notify
         self._stop, self._is_wanted = threading.Event(), threading.Event()
-        self._sentences: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reported: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -291,13 +292,10 @@ class Background:
             self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
             self._thread.start()
 
-    def report(self) -> None:
-        """Report the sentences of the steps, each once."""
-        while not self._sentences.empty():
-            sentence = self._sentences.get()
-            if sentence not in self._reported:
-                self._reported.add(sentence)
-                self._notify(sentence)
+    def _report(self, sentence: str) -> None:
+        if sentence not in self._reported and not self._stop.is_set():
+            self._reported.add(sentence)
+            self._notify(sentence)
 
     def close(self) -> None:
         """Signal the running step to end, and wait a little for it."""
@@ -313,9 +311,9 @@ class Background:
             for step in self._steps:
                 try:
                     for sentence in () if self._stop.is_set() else step(self._stop):
-                        self._sentences.put(sentence)
+                        self._report(sentence)
                 except _FAILURES as exc:
-                    self._sentences.put(str(exc))
+                    self._report(str(exc))
 
 
 def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
@@ -344,7 +342,3 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
         yield publish
     if vault.settings.embeddings.provider != "none":
         yield embed
-
-
-def _ignore(_: object) -> None:
-    pass
