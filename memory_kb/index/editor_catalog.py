@@ -57,13 +57,9 @@ class IncomingLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalog:
-    """The entries of a vault and the links between them.
+    """The entries of a vault, by what links may call each of them, in one state of the index.
 
-    Attributes:
-        generation: the state of the index that it describes.
-        names: what a link may call an entry, in lower case.
-        links: the relations and targets of each entry that has any, by path and first line.
-        hashes: the hash of each file, by path.
+    `links` has the relations and targets of each entry that has any, by path and first line; `hashes` those of files.
     """
 
     generation: int
@@ -136,12 +132,12 @@ class Catalog:
         return Counter(tag for tags in held for tag in dict.fromkeys(tags.split(",")) if tag)
 
     @cached_property
-    def ids(self) -> Mapping[str, tuple[StoredEntry, ...]]:
+    def ids(self) -> Mapping[str, list[StoredEntry]]:
         """The entries of each id."""
         found: dict[str, list[StoredEntry]] = {}
         for entry in self.entries:
             found.setdefault(entry.id, []).append(entry)
-        return {entry_id: tuple(entries) for entry_id, entries in found.items()}
+        return found
 
     @cached_property
     def searchable(self) -> tuple[Called, ...]:
@@ -165,10 +161,12 @@ class Catalog:
         """
         stem, path = note_name(entry.path), entry.path.removesuffix(".md")
         own = read_metadata(entry).get("id") is not None
-        names = [stem] if self.is_alone(entry.path) else []
-        names += [entry.id] if own else []
-        names += [path] if not path.startswith("~") else []
-        names += [entry.title]
+        names = (
+            stem if self.is_alone(entry.path) else "",
+            entry.id if own else "",
+            "" if path.startswith("~") else path,
+            entry.title,
+        )
         fitting = (name for name in names if name and not UNFIT & set(name) and self.resolve(name) == entry)
         return next(fitting, entry.id)
 
@@ -194,18 +192,17 @@ def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
     if not wanted:
         return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
     parts = wanted.split()
-    found = (
-        (
-            0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2,
-            len(names),
-            number,
-            called,
-        )
-        for number, called in enumerate(catalog.searchable)
-        for names in [f"{called.found_by}\n{called.entry.path.casefold()}" if "/" in wanted else called.found_by]
-        if all(part in names for part in parts)
-    )
-    return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+
+    def names_of(called: Called) -> str:
+        return f"{called.found_by}\n{called.entry.path.casefold()}" if "/" in wanted else called.found_by
+
+    def rank(called: Called) -> tuple[int, int]:
+        names = names_of(called)
+        begins = names.startswith(wanted) or f"\n{wanted}" in names
+        return 0 if begins else 1 if f" {wanted}" in names else 2, len(names)
+
+    found = (called for called in catalog.searchable if all(part in names_of(called) for part in parts))
+    return heapq.nsmallest(most, found, key=rank)
 
 
 class Suggested(NamedTuple):

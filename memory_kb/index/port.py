@@ -29,9 +29,9 @@ class VectorTable:
     """The vectors of an index in one space.
 
     `keys` are the chunks' keys, int64, ascending, each as often as the chunk has passages; `rows[i]` is the vector of
-    a passage of the chunk `keys[i]`, in the order of the text. Chunks that are gone from the index may still have rows:
-    `alive` marks the rows whose chunk is there; None if all are. The same table object is returned until something
-    changes, so that what is computed from it can be cached with it.
+    a passage of the chunk `keys[i]`, in the order of the text. `alive` marks the rows whose chunk is still there; None
+    if all are. The same table object is returned until something changes, so that what is computed from it can be
+    cached with it.
 
     For a team's index the server computes the cosines with one query: `cosines` is set and `rows` is empty. If it
     returned only those of the nearest chunks and of a sample, `sample` marks those of the sample.
@@ -162,11 +162,6 @@ class Index(ABC):
     @abstractmethod
     def generation(self) -> int:
         """A number that grows by one with every visible change. It is 0 before the first."""
-
-    @property
-    @abstractmethod
-    def is_partial(self) -> bool:
-        """Whether the first indexing is not complete yet."""
 
     @abstractmethod
     def cut_files(self) -> list[Problem]:
@@ -308,6 +303,5 @@ class Index(ABC):
         return "\n\n".join(self._of_entry("content", entry))
 
     def _of_entry(self, field: str, entry: "StoredEntry | Memory") -> list[Any]:
-        """Return a value of the chunks of an entry, in file order."""
         condition = f"{self.sql.in_file} AND c.entry_id = {self.sql.mark.format('id')} ORDER BY c.position"
         return [value for (value,) in self._select([field], condition, {"source": entry.path, "id": entry.id})]

@@ -76,10 +76,6 @@ class PostgresIndex(Index):
     def generation(self) -> int:
         return sum(vault.generation for vault in self._vaults)
 
-    @property
-    def is_partial(self) -> bool:
-        return False
-
     def _rows(self, query: str, values: Mapping[str, object] = {}) -> list[tuple[Any, ...]]:
         return self._connection.execute(query.encode(), {**self._chosen, **values}).fetchall()
 

@@ -99,6 +99,7 @@ class SqliteIndex(Index):
 
     @property
     def is_partial(self) -> bool:
+        """Whether the first indexing is not complete yet."""
         return self.read_meta("is_partial") is not None
 
     def read_meta(self, key: str) -> str | None:
@@ -169,10 +170,7 @@ class SqliteIndex(Index):
         return tuple(found)
 
     def scrub(self) -> bool:
-        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then.
-
-        The index lock is held.
-        """
+        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then."""
         return scrub(self._connection, "chunks_fts")
 
     def known_files(self, region: str) -> Iterator[KnownFile]:
@@ -294,19 +292,20 @@ class SqliteIndex(Index):
 
         Those of the kind `without` do not count; what only they say counts as one. "" matches none.
         """
+        import bisect
+
         # The chunks of an entry have consecutive rowids. One look into the index of first chunks is faster than one
         # into the wide rows of all chunks that say a word.
         rows = self._connection.execute("SELECT rowid, kind <> ? FROM chunks WHERE part = 0", (without,)).fetchall()
         firsts = sorted(first for first, _ in rows)
         counted = {first for first, is_counted in rows if is_counted}
-        return [self._count(one, firsts, counted) if one else 0 for one in expressions], len(counted)
-
-    def _count(self, expression: str, firsts: Sequence[int], counted: Collection[int]) -> int:
-        import bisect
-
-        found = self._column("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,))
-        entries = {firsts[bisect.bisect_right(firsts, key) - 1] for key in found}
-        return len(entries.intersection(counted)) or min(1, len(entries))
+        numbers = []
+        for expression in expressions:
+            says = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?"
+            keys = self._column(says, (expression,)) if expression else ()
+            entries = {firsts[bisect.bisect_right(firsts, key) - 1] for key in keys}
+            numbers.append(len(entries.intersection(counted)) or min(1, len(entries)))
+        return numbers, len(counted)
 
     def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
         """Yield the entries that pass the filters, in path order; with `cited` those that may cite that file."""
@@ -343,9 +342,9 @@ class SqliteIndex(Index):
         return list(self._entries("c.source = :source", {"source": source}))
 
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
-        """Return the entries whose names may contain all words, given in lower case; without words the `limit` newest.
+        """Return the entries whose names may contain all words, in the sense of `_like`; without words the `limit` newest.
 
-        Other than ASCII letters, digits and blanks match any character, and every entry with an alias is returned.
+        Every entry with an alias may.
         """
         if not words:
             order = "c.dated DESC, c.source, c.position LIMIT :limit"
@@ -415,10 +414,7 @@ class SqliteIndex(Index):
         return found
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
-        """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
-
-        What is no ASCII letter, digit or blank matches any character.
-        """
+        """Yield path, title of the entry, first line and text of the chunks that are like all of some words."""
         condition = " AND ".join("content LIKE ?" for _ in words)
         yield from self._connection.execute(
             f"SELECT source, title, line, content FROM chunks WHERE {condition} ORDER BY source, position",

@@ -217,14 +217,13 @@ class VaultIndex:
             return self._describe_pending(index, "another process is indexing") if may_wait else Refreshed()
         except InvalidSettings as exc:
             return self._describe_pending(index, str(exc))
-        left_out = (
-            f"{pluralize(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
-        )
-        unread = (left_out,) if report.unreadable else ()
-        return Refreshed(0, unread + _describe_unlisted(report.problems))
+        reasons = _describe_unlisted(report.problems)
+        if report.unreadable:
+            left_out = f"{pluralize(report.unreadable, 'file')} left out of the search (unreadable)"
+            reasons = (f"{left_out}; `memory-kb index` lists them", *reasons)
+        return Refreshed(0, reasons)
 
     def _must_build(self, index: SqliteIndex) -> bool:
-        """Return whether the index is empty, incomplete or made with other settings."""
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
@@ -242,10 +241,7 @@ class VaultIndex:
         return not has_changed_files(self._vault, index, regions)
 
     def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
-        """Update a small index, for at most `seconds`.
-
-        A large index, or an update that takes longer, sets `needs_background_update`.
-        """
+        """Update a small index; a large one, or one that takes longer, is left to a process in the background."""
         end = time.monotonic() + seconds
 
         def check(_: int, __: int) -> None:
@@ -263,7 +259,6 @@ class VaultIndex:
                 pass
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
-        """Return how many files the index lacks, and why it could not be updated."""
         from memory_kb.index.disk_differences import compare_with_disk
 
         differences = compare_with_disk(self._vault, index)
@@ -362,14 +357,12 @@ class VaultIndex:
 
         Another writer is waited for, at most `patience` seconds.
         """
-        if not self._settings.index.url or not self._settings.index.vaults:
-            return ()
 
         def publish(index: SqliteIndex) -> tuple[str, ...]:
             with index.snapshot():
                 return self.team.publish(index, patience)
 
-        return self.use(publish)
+        return self.use(publish) if self._settings.index.url and self._settings.index.vaults else ()
 
     def filters(self, **words: Unpack[FilterWords]) -> Filters:
         """Return filters from the words of a caller, the file among them as a path within the project."""
