@@ -66,17 +66,14 @@ def _steps(
                 yield commit, text
             first = commit if text is not None else first
         parent = repository.parent(first.hash) if first and sought.has_own_id else None
-        others = (
-            [name for name in repository.holding([sought.id], parent, folder) if name not in seen] if parent else []
-        )
-        fitting = [
-            name
-            for name in others
-            if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None
-        ]
-        if not fitting or parent is None:
+        if parent is None:
             return
-        path, until = fitting[0], parent
+        others = (name for name in repository.holding([sought.id], parent, folder) if name not in seen)
+        texts = ((name, decode(repository.blob(parent, name) or b"")) for name in others)
+        fitting = next((name for name, text in texts if find_text(text, name, sought) is not None), None)
+        if fitting is None:
+            return
+        path, until = fitting, parent
 
 
 def find_text(text: str, path: str, sought: Sought) -> str | None:
@@ -87,14 +84,14 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
         '---\\nid: b\\n---\\nTwo.'
     """
     entries = parse_document(text, path).entries
+    is_only = len(entries) == 1
     for one in entries:
-        body = text[one.body.start : one.body.end]
-        is_it = (
-            one.id == sought.id
-            if sought.has_own_id
-            else display_title(one, body, path, is_only=len(entries) == 1) == sought.title
-        )
-        if is_it or (not sought.has_own_id and len(entries) == 1):
+        if sought.has_own_id:
+            is_it = one.id == sought.id
+        else:
+            body = text[one.body.start : one.body.end]
+            is_it = is_only or display_title(one, body, path, is_only=False) == sought.title
+        if is_it:
             return text[one.span.start : one.span.end].rstrip()
     return None
 
@@ -126,13 +123,8 @@ def describe_change(before: str | None, after: str | None, *, is_moved: bool) ->
 
 
 def _say_field(name: str, old: object, new: object) -> str:
-    shown = [str(value) for value in (old, new)]
     if any(isinstance(value, (list, dict)) or len(str(value)) > 40 for value in (old, new)):
         return f"{name} changed"
-    return (
-        f"{name} {shown[1]}"
-        if old is None
-        else f"{name} taken out"
-        if new is None
-        else f"{name} {shown[0]} -> {shown[1]}"
-    )
+    if new is None:
+        return f"{name} taken out"
+    return f"{name} {new}" if old is None else f"{name} {old} -> {new}"

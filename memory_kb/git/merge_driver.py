@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,41 +116,31 @@ def take_lines(text: str) -> str:
     return text[:start] + text[end:]
 
 
-def install(
-    repository: Repository, folder: Path, command: tuple[str, ...], *, is_memory: bool, dry_run: bool = False
+def set_up(
+    repository: Repository, folder: Path, command: tuple[str, ...] | None, *, is_memory: bool, dry_run: bool
 ) -> GitSetup:
-    """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes."""
+    """Write the attributes of a vault's folder and the driver of its repository, or without a command take both out.
+
+    A second time nothing changes; what is taken out is what was written, to the byte.
+    """
     file = folder / _NAME
-    done = _edit_attributes(file, partial(put_lines, is_memory=is_memory), dry_run=dry_run)
-    wanted = {
-        f"{_SECTION}.name": "memory-kb: entry by entry, field by field",
-        f"{_SECTION}.driver": driver_command(command),
-    }
-    for name, value in wanted.items():
-        if repository.config(name) != value:
-            done.append(f"set {name}")
-            if not dry_run:
-                repository.git("config", "--local", name, value)
-    return GitSetup(tuple(done), str(file), wanted[f"{_SECTION}.driver"])
-
-
-def _edit_attributes(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[str]:
-    """Change the attributes, which are removed where nothing is left of them; return what was done."""
     old = read_if_there(_NAME, file)
-    new = encode(change(decode(old or b"")))
-    if new == (old or b""):
-        return []
-    if not dry_run:
-        apply(FileEdit(_NAME, old, new or None, mode=mode_of(file)), file)
-    return [f"{'made' if old is None else 'wrote' if new else 'removed'} {file}"]
-
-
-def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) -> GitSetup:
-    """Take out what `install` wrote, to the byte."""
-    file = folder / _NAME
-    done = _edit_attributes(file, take_lines, dry_run=dry_run)
-    if repository.config(f"{_SECTION}.driver") is not None:
+    text = decode(old or b"")
+    new = encode(put_lines(text, is_memory=is_memory) if command else take_lines(text))
+    done = []
+    if new != (old or b""):
+        done.append(f"{'made' if old is None else 'wrote' if new else 'removed'} {file}")
+        if not dry_run:
+            apply(FileEdit(_NAME, old, new or None, mode=mode_of(file)), file)
+    driver = driver_command(command) if command else None
+    wanted = [("name", "memory-kb: entry by entry, field by field"), ("driver", driver)] if driver else []
+    for name, value in wanted:
+        if repository.config(f"{_SECTION}.{name}") != value:
+            done.append(f"set {_SECTION}.{name}")
+            if not dry_run:
+                repository.git("config", "--local", f"{_SECTION}.{name}", value)
+    if driver is None and repository.config(f"{_SECTION}.driver") is not None:
         done.append(f"took {_SECTION} out of the configuration")
         if not dry_run:
             repository.git("config", "--local", "--remove-section", _SECTION)
-    return GitSetup(tuple(done), str(file), None)
+    return GitSetup(tuple(done), str(file), driver)

@@ -23,9 +23,11 @@ _UNSETTLED: Final = object()
 _COUNTERS = frozenset({"reinforcement_count", "usage_count", "success_count", "failure_count"})
 _EARLIER = frozenset({"created_at", "created", "date"})
 _LATER = frozenset({"promoted_at", "updated_at", "updated", "modified", "verified_at"})
-#: The strongest first.
-_STATUSES = ("retired", "rejected", "archived", "compacted", "active", "proposed")
-_MATURITIES = ("nascent", "established", "proven")
+#: The words of fields that have an order, the strongest first.
+_ORDERS: Mapping[str, Sequence[str]] = {
+    "status": ("retired", "rejected", "archived", "compacted", "active", "proposed"),
+    "maturity": ("nascent", "established", "proven"),
+}
 _STEPPED = frozenset({"importance", "confidence", "quality_score"})
 #: What one success adds to a confidence, and one failure takes from it.
 _SUCCESS, _FAILURE = 0.05, 0.20
@@ -91,10 +93,8 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
     if isinstance(ours, dict) and isinstance(theirs, dict):
         inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
         return _UNSETTLED if inner.unsettled else dict(inner.values)
-    if name == "status":
-        return _first_of(_STATUSES, ours, theirs)
-    if name == "maturity":
-        return _first_of(_MATURITIES, ours, theirs)
+    if name in _ORDERS:
+        return _stronger(_ORDERS[name], ours, theirs)
     if name in _STEPPED:
         return _further(base, ours, theirs)
     if parse_date(ours) and parse_date(theirs):
@@ -133,13 +133,11 @@ def _item_key(item: Any) -> str:
     return json.dumps(item, sort_keys=True, default=str)
 
 
-def _first_of(order: Sequence[str], ours: Any, theirs: Any) -> Any:
-    """Return the value that comes first in an order."""
-    places = {word: place for place, word in enumerate(order)}
-    words = [str(side).strip().lower() for side in (ours, theirs)]
-    if any(word not in places for word in words):
+def _stronger(order: Sequence[str], ours: Any, theirs: Any) -> Any:
+    mine, yours = (str(side).strip().lower() for side in (ours, theirs))
+    if mine not in order or yours not in order:
         return _UNSETTLED
-    return ours if places[words[0]] <= places[words[1]] else theirs
+    return ours if order.index(mine) <= order.index(yours) else theirs
 
 
 def _number(value: Any) -> float | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
-from memory_kb.git import merge_driver
 from memory_kb.git.backtest import Backtest, backtest
 from memory_kb.git.history import MOST_COMMITS, Sought, Version, find_versions
+from memory_kb.git.merge_driver import GitSetup, set_up
 from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
 from memory_kb.index import listing
@@ -29,7 +29,6 @@ from memory_kb.store.undo import Undo, choose_run
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.git.merge_driver import GitSetup
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.memory import Memory
@@ -71,10 +70,8 @@ class Git:
         A second time nothing changes.
         """
         repository, folder = self.repository(), self._vault.folder
-        if uninstall:
-            return merge_driver.uninstall(repository, folder, dry_run=dry_run)
-        command, is_memory = find_command(self._vault.environ.get("PATH")), self._vault.memory is not None
-        return merge_driver.install(repository, folder, command, is_memory=is_memory, dry_run=dry_run)
+        command = None if uninstall else find_command(self._vault.environ.get("PATH"))
+        return set_up(repository, folder, command, is_memory=self._vault.memory is not None, dry_run=dry_run)
 
     def commit(
         self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False

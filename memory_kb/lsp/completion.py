@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
@@ -16,7 +17,7 @@ from memory_kb.lsp.cursor import Spot, find_spot
 from memory_kb.lsp.open_notes import Page
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.headings import find_headings, heading_address
-from memory_kb.markdown.links import escape_address, find_block_ids
+from memory_kb.markdown.links import escape_address
 from memory_kb.markdown.splice import emit
 from memory_kb.model import StoredEntry
 
@@ -24,6 +25,8 @@ _MOST = 100
 #: Values that name other entries by their ids.
 _ID_FIELDS = ("links.to", "sources", "relevant_patterns")
 _LINK_KEYS = ("to", "relation")
+#: The id of a block, at the end of its line.
+_BLOCK_ID = re.compile(r"(?:^|[ \t])(\^[A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 ReadText = Callable[[str], str]
 
@@ -100,7 +103,7 @@ def _linked_text(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> st
 
 
 def _anchors(page: Page, spot: Spot, text: str) -> Iterator[_Offer]:
-    names = [*(heading.words for heading in find_headings(text)), *(f"^{block}" for block in find_block_ids(text))]
+    names = [*(heading.words for heading in find_headings(text)), *_BLOCK_ID.findall(text)]
     closing = "" if page.text.startswith(("]]", "|"), spot.span.end) else "]]"
     for name in dict.fromkeys(names):
         if spot.word.casefold() in name.casefold():

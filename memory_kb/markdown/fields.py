@@ -268,6 +268,11 @@ class _Reader:
 
 
 _TEXT = {"type": ["string", "number", "boolean", "null"]}
+_CITATION = {
+    "type": "object",
+    "required": ["ref"],
+    "properties": {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")},
+}
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "text": _TEXT,
     "words": {
@@ -280,6 +285,10 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "count": {"type": ["integer", "null"], "minimum": 0, "maximum": _MOST_COUNTED},
     "day": {"type": ["string", "null"], "pattern": r"^\s*\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])($|[T\s])"},
     "flag": {"type": ["boolean", "null"]},
+    "choice": {"type": "null"},
+    "cites": {
+        "anyOf": [{"type": "array", "items": {"anyOf": [_CITATION, {"type": "string"}]}}, {"type": ["string", "null"]}]
+    },
     "any": {},
 }
 
@@ -303,17 +312,10 @@ def frontmatter_schema() -> dict[str, Any]:
 
 def _shape(field: Field) -> dict[str, Any]:
     choices = {"enum": list(field.choices)}
-    if field.form == "choice":
-        return {"anyOf": [choices, {"type": "null"}]}
     if field.form == "links":
         link = {"to": {"type": ["string", "number"]}, "relation": choices}
         item = {"type": "object", "required": ["to", "relation"], "properties": link}
         return {"type": ["array", "null"], "items": {"anyOf": [item, {"type": "string"}]}}
-    if field.form == "cites":
-        citation = {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")}
-        item = {"type": "object", "required": ["ref"], "properties": citation}
-        cites = {"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}
-        return {"anyOf": [cites, {"type": ["string", "null"]}]}
     if not field.choices:
         return dict(_FORMS[field.form])
     if field.form == "words":

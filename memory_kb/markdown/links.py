@@ -22,7 +22,6 @@ _ATTACHMENT = lazy_regex(
 _SIGN = lazy_regex(r"[^\n]")
 #: Backslashes in a row that are counted.
 _MOST_SIGNS = 16
-_BLOCK_ID = lazy_regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
 #: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, none for the
@@ -276,16 +275,6 @@ def escape_address(words: str) -> str:
     return re.sub(r"[\s()<>#?%]", lambda sign: quote(sign[0], ""), words)
 
 
-def find_block_ids(text: str) -> tuple[str, ...]:
-    """Return the ids that blocks of a text have, as `^id` at the end of a line.
-
-    Example:
-        >>> find_block_ids("A line. ^first\\n2^3\\n")
-        ('first',)
-    """
-    return tuple(dict.fromkeys(_BLOCK_ID.findall(text)))
-
-
 def without_code(text: str) -> str:
     """Return a text in which code and comments are replaced by as many blanks.
 
@@ -315,9 +304,8 @@ def find_tags(text: str) -> tuple[str, ...]:
     """
     if not _TAG.search(text):
         return ()
-    tags = (found[1].rstrip("/-") for found in _TAG.finditer(_ELSEWHERE.sub(_blank, without_code(text))))
+    tags = (
+        found[1].rstrip("/-")
+        for found in _TAG.finditer(_ELSEWHERE.sub(lambda other: " " * len(other[0]), without_code(text)))
+    )
     return tuple(dict.fromkeys(tag for tag in tags if any(sign.isalpha() for sign in tag)))
-
-
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
