@@ -98,7 +98,7 @@ def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiRe
     """Compare two revisions; `path` is the file of the saved queries."""
     before = {one.query.question: one for one in base.outcomes}
     pairs = [(before.get(after.query.question), after) for after in head.outcomes]
-    queries = tuple(QueryChange(judge_query(old, after), old, after) for old, after in pairs)
+    queries = tuple(QueryChange(_judge(old, after), old, after) for old, after in pairs)
     contexts = tuple(ContextChange(task, base.contexts[task], given) for task, given in head.contexts.items())
     new, known = split_problems(base.problems, head.problems)
     were_asked, are_asked = ([one.question for one in side.saved.queries] for side in (base, head))
@@ -121,15 +121,8 @@ def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiRe
     )
 
 
-def judge_query(before: QuestionResult | None, after: QuestionResult) -> str:
-    """Return how the answer to a query changed.
-
-    Example:
-        >>> from memory_kb.store.saved_queries import SavedQuery
-        >>> query = SavedQuery("q", ("x",))
-        >>> judge_query(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge_query(None, QuestionResult(query, {"x": None}))
-        ('lost', 'missing')
-    """
+def _judge(before: QuestionResult | None, after: QuestionResult) -> str:
+    """Return how the answer to a query changed."""
     if not after.query.expect:
         return "same" if before is not None and before.top == after.top else "moved"
     if after.is_found:

@@ -230,7 +230,7 @@ class Evaluation:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         memories = tuple(index.memories(EVERYTHING))
         problems = [
-            *map(_unusable, self._vault.warnings),
+            *map(_read_warning, self._vault.warnings),
             *check_queries(self._vault, index),
             *cross_check(self._vault, index),
         ]
@@ -256,7 +256,7 @@ class Evaluation:
                     break
 
 
-def _unusable(warning: str) -> Problem:
+def _read_warning(warning: str) -> Problem:
     """Return what is wrong with the settings of a revision, at the line that it names."""
     found = _PLACE.match(warning)
     return Problem(found[1], int(found[2] or 1), found[3]) if found else Problem("memory/config.yaml", 1, warning)

@@ -43,7 +43,7 @@ def find_versions(repository: Repository, path: str, sought: Sought, folder: str
     old_path = ""
     for commit, text in reversed(steps):
         if text != before or (text is not None and commit.path != old_path):
-            change = describe_change(before, text, is_moved=bool(old_path) and commit.path != old_path)
+            change = _describe_change(before, text, is_moved=bool(old_path) and commit.path != old_path)
             path_then = commit.path or old_path
             versions.append(Version(commit.hash, commit.time, commit.author, commit.subject, path_then, change, text))
         before, old_path = text, commit.path or old_path
@@ -61,7 +61,7 @@ def _steps(
         first: LoggedCommit | None = None
         for commit in repository.log(path, most, until):
             data = repository.blob(commit.hash, commit.path) if commit.path else None
-            text = None if data is None else find_text(decode(data), commit.path, sought)
+            text = None if data is None else _find_text(decode(data), commit.path, sought)
             if text is not None or first is None:
                 yield commit, text
             first = commit if text is not None else first
@@ -70,19 +70,14 @@ def _steps(
             return
         others = (name for name in repository.holding([sought.id], parent, folder) if name not in seen)
         texts = ((name, decode(repository.blob(parent, name) or b"")) for name in others)
-        fitting = next((name for name, text in texts if find_text(text, name, sought) is not None), None)
+        fitting = next((name for name, text in texts if _find_text(text, name, sought) is not None), None)
         if fitting is None:
             return
         path, until = fitting, parent
 
 
-def find_text(text: str, path: str, sought: Sought) -> str | None:
-    """Return an entry's source from a file's text, or None if it is not there.
-
-    Example:
-        >>> find_text("---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n", "x.md", Sought("b", True, ""))
-        '---\\nid: b\\n---\\nTwo.'
-    """
+def _find_text(text: str, path: str, sought: Sought) -> str | None:
+    """Return an entry's source from a file's text, or None if it is not there."""
     entries = parse_document(text, path).entries
     is_only = len(entries) == 1
     for one in entries:
@@ -96,16 +91,8 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
     return None
 
 
-def describe_change(before: str | None, after: str | None, *, is_moved: bool) -> str:
-    """Return in words how an entry changed.
-
-    Example:
-        >>> before, after = "---\\nid: a\\nstatus: active\\n---\\nOne.", "---\\nid: a\\nstatus: retired\\n---\\nTwo."
-        >>> describe_change(before, after, is_moved=False)
-        'status active -> retired; text changed'
-        >>> describe_change(None, "One.", is_moved=False), describe_change("One.", None, is_moved=False)
-        ('written', 'taken out')
-    """
+def _describe_change(before: str | None, after: str | None, *, is_moved: bool) -> str:
+    """Return in words how an entry changed."""
     if after is None:
         return "taken out"
     if before is None:

@@ -147,8 +147,12 @@ class _Merger:
 
     def _settle_removal(self, base: EntrySource, left: EntrySource, *, is_ours: bool) -> Iterator[_Part]:
         """Take out what one side took out, unless the other has written in it since."""
-        frames = [(side.opening, side.closing, side.body) for side in (left, base)]
-        if frames[0] == frames[1] and _is_only_bookkeeping(base.block, left.block):
+        # A comment is somebody's words, a counter or a date is not.
+        said = [
+            (side.opening, side.closing, side.body, side.block and _KEPT_LINES.sub("", f"{side.block}\n"))
+            for side in (base, left)
+        ]
+        if said[0] == said[1]:
             self._notices.append(f"{left.id}: taken out by one side, only counted by the other; it stays out")
             return
         self._conflicts += 1
@@ -181,12 +185,6 @@ class _Merger:
         opening = _choose(old.opening, ours.opening, theirs.opening)
         closing = _choose(old.closing, ours.closing, theirs.closing)
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
-
-
-def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
-    """Return whether counters and dates alone differ; a comment is somebody's words."""
-    old, new = (_KEPT_LINES.sub("", f"{block or ''}\n") for block in (base, changed))
-    return (base is None) == (changed is None) and old == new
 
 
 def _name_all(files: Sequence[_File]) -> list[Entries] | None:

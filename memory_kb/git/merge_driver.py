@@ -93,21 +93,16 @@ def driver_command(command: tuple[str, ...]) -> str:
     return f"if command -v {shlex.quote(command[0])} >/dev/null 2>&1; then {ours} git merge-file %O %A %B %P %L; else {theirs}; fi"
 
 
-def put_lines(text: str, *, is_memory: bool) -> str:
+def _put_lines(text: str, *, is_memory: bool) -> str:
     r"""Return the text of `.gitattributes` with our lines first."""
-    bare = take_lines(text).removeprefix(_BOM)
+    bare = _take_lines(text).removeprefix(_BOM)
     newline = newline_of(text)
     block = newline.join((_BEGIN, *(_IN_VAULT if is_memory else _IN_PLAIN), _END, ""))
     return (_BOM if text.startswith(_BOM) else "") + block + bare
 
 
-def take_lines(text: str) -> str:
-    r"""Return the text of `.gitattributes` without our lines.
-
-    Example:
-        >>> take_lines(put_lines("*.png binary", is_memory=True))
-        '*.png binary'
-    """
+def _take_lines(text: str) -> str:
+    r"""Return the text of `.gitattributes` without our lines."""
     start = text.find(_BEGIN)
     last = text.find(_END, start)
     if start < 0 or last < 0:
@@ -126,7 +121,7 @@ def set_up(
     file = folder / _NAME
     old = read_if_there(_NAME, file)
     text = decode(old or b"")
-    new = encode(put_lines(text, is_memory=is_memory) if command else take_lines(text))
+    new = encode(_put_lines(text, is_memory=is_memory) if command else _take_lines(text))
     done = []
     if new != (old or b""):
         done.append(f"{'made' if old is None else 'wrote' if new else 'removed'} {file}")

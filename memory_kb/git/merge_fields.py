@@ -68,13 +68,8 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
     return MergedFields(values, frozenset(unsettled))
 
 
-def is_same(one: object, other: object) -> bool:
-    """Return whether two values are the same, type included.
-
-    Example:
-        >>> is_same(1, True), is_same(["a"], ["a"]), is_same(ABSENT, None)
-        (False, True, False)
-    """
+def _is_same(one: object, other: object) -> bool:
+    """Return whether two values are the same, type included."""
     return type(one) is type(other) and one == other
 
 
@@ -83,9 +78,9 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         counted = _count(base, ours, theirs, is_new=is_new)
         if counted is not None:
             return counted
-    if is_same(ours, theirs) or is_same(base, theirs):
+    if _is_same(ours, theirs) or _is_same(base, theirs):
         return ours
-    if is_same(base, ours):
+    if _is_same(base, ours):
         return theirs
     lists = [side for side in (ours, theirs) if side is not ABSENT]
     if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
@@ -183,7 +178,7 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> T
     held = [load_mapping(text) for text in (base or "", ours, theirs)]
     merged = merge_fields(None if base is None else held[0], held[1], held[2])
     old, mine, yours = (
-        align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
+        _align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
     )
     if ours == theirs:
         return TextMerge(ours if base is None else mine)
@@ -198,31 +193,22 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> T
     return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
 
 
-def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
-    """Return a block with the settled values in it; one that cannot be put there stays as it is.
-
-    Example:
-        >>> align("id: a # mine\\nold: 1\\n", {"id": "a", "old": 1}, MergedFields({"id": "a", "new": 2}, frozenset()))
-        'id: a # mine\\nnew: 2\\n'
-    """
+def _align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
+    """Return a block with the settled values in it; one that cannot be put there stays as it is."""
     for name in dict.fromkeys((*held, *merged.values)):
         with contextlib.suppress(CannotSplice, InvalidBlock):
             if name not in merged.values and name not in merged.unsettled:
-                text = drop_key(text, name)
-            elif name in merged.values and not is_same(held.get(name, ABSENT), merged.values[name]):
+                text = _drop_key(text, name)
+            elif name in merged.values and not _is_same(held.get(name, ABSENT), merged.values[name]):
                 text = set_values(text, Span(0, len(text)), {name: merged.values[name]})
     return text
 
 
-def drop_key(block: str, key: str) -> str:
+def _drop_key(block: str, key: str) -> str:
     r"""Return a block without the lines of one of its keys.
 
     Raises:
         CannotSplice: there is a comment in them, or other values would change with them.
-
-    Example:
-        >>> drop_key("id: a\ntags:\n  - x\nkind: rule\n", "tags")
-        'id: a\nkind: rule\n'
     """
     lines = re.search(rf"^{re.escape(key)}:.*\n(?:[ \t-].*\n|\r?\n)*", block, re.MULTILINE)
     left = block.replace(lines[0], "", 1) if lines and "#" not in lines[0] else block
@@ -244,5 +230,5 @@ def _says(text: str, merged: MergedFields) -> bool:
     return (
         count == len(found)
         and found.keys() == merged.values.keys()
-        and all(is_same(found[name], merged.values[name]) for name in found)
+        and all(_is_same(found[name], merged.values[name]) for name in found)
     )

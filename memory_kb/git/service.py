@@ -138,11 +138,11 @@ class Git:
         files = [name for name in paths if name in changed]
         if not files:
             return None
-        notices += [
-            f"{paths[name]} was edited since; the commit has that too"
-            for name in files
-            if self._is_edited(paths[name], runs)
-        ]
+        for path in (paths[name] for name in files):
+            note = find_note(self._vault, path)
+            last = [file.after for run in runs for file in run.written if file.path == path][-1]
+            if (note and note.hash) != last:
+                notices.append(f"{path} was edited since; the commit has that too")
         message = _compose_message(self._gather_lines(runs, {paths[name] for name in files}), runs, subject)
         commit = None
         if not dry_run:
@@ -153,12 +153,6 @@ class Git:
                 )
             commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
         return CommitMade(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
-
-    def _is_edited(self, path: str, runs: Sequence[Run]) -> bool:
-        """Return whether a file is no longer what the last of some runs made of it."""
-        note = find_note(self._vault, path)
-        last = [file.after for run in runs for file in run.written if file.path == path][-1]
-        return (note and note.hash) != last
 
     def _gather_lines(self, runs: Sequence[Run], paths: set[str]) -> list[_Line]:
         """Return every entry of some files once, by the strongest thing that was done to it, with all reasons."""

@@ -210,12 +210,7 @@ class _BlockFinder:
 
 
 def _read_kept(block: str) -> dict[str, str]:
-    """Return id, status and source of a block that is no YAML, so that no typo shows a withheld entry to agents.
-
-    Example:
-        >>> _read_kept("id: x\\nstatus: retired\\ntags: [a\\n")
-        {'id': 'x', 'status': 'retired'}
-    """
+    """Return id, status and source of a block that is no YAML, so that no typo shows a withheld entry to agents."""
     found = (one.groups() for one in _KEPT.finditer(block))
     pairs = (tuple(filter(None, groups)) for groups in found)
     return {name.lower(): value if name == "id" else value.lower() for name, value in pairs}

@@ -120,7 +120,7 @@ class FenceState:
         if not is_blank and (item or found or was_blank or _HEADING.match(line)):
             self._items = [width for width in self._items if width <= depth]
         if item:
-            self._items.append(width_of(item))
+            self._items.append(_width_of(item))
         if found:
             self.mark, self.opens = found[2], True
             self._width = (
@@ -131,7 +131,7 @@ class FenceState:
         return found is not None
 
 
-def width_of(item: re.Match[str]) -> int:
+def _width_of(item: re.Match[str]) -> int:
     """Return how deep the text of an item is."""
     return len(item[1]) + len(item[2]) + (min(len(item[3]), 4) or 1)
 
@@ -214,7 +214,7 @@ def find_items(text: str, place: Span) -> list[Item]:
         end = line.span.start + len(line.text)
         found = _ITEM.match(line.text) if line.opens or not line.is_code else None
         if found and depth < (width or 4):
-            width = width_of(found)
+            width = _width_of(found)
             texts.append([found[4].rstrip()])
             spans.append(Span(line.span.start, end))
         elif width and (blank or depth >= width or not (is_after_blank or line.is_code)):

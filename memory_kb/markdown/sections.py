@@ -106,7 +106,7 @@ def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:
             run, run_headings = block_start, under
         stop = block_stop
         if stop - start > sizes.limit:
-            *complete, (start, _) = cut_long(text, start, _trim(text, start, stop), sizes.limit)
+            *complete, (start, _) = _cut_long(text, start, _trim(text, start, stop), sizes.limit)
             for piece_start, piece_stop in complete:
                 yield Piece(piece_start, piece_stop, headings)
                 headings = under
@@ -133,13 +133,8 @@ def _merge_runt(pieces: Iterator[Piece], limit: int) -> Iterator[Piece]:
         yield last
 
 
-def cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a unit that is too long at its lines or sentences, each cut as late as the limit allows.
-
-    Example:
-        >>> [b - a for a, b in cut_long("word " * 500, 0, 2499, 1200)]
-        [1199, 1199, 99]
-    """
+def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut a unit that is too long at its lines or sentences, each cut as late as the limit allows."""
     while end - start > limit:
         cut = _last_break(text, start, start + limit)
         stop = _trim(text, start, cut)

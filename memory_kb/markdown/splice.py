@@ -60,12 +60,11 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
         raise CannotSplice("the frontmatter is not a mapping")
     for key_node, value_node in root.value:
         if key_node.value == key:
-            if (
-                isinstance(value, dict)
-                and isinstance(value_node, yaml.MappingNode)
-                and _is_below(block, value_node, value)
-            ):
-                return _set_below(block, value_node, value)
+            if isinstance(value, dict) and isinstance(value_node, yaml.MappingNode):
+                start = value_node.start_mark.index
+                has_own_lines = not value_node.flow_style and not block[block.rfind("\n", 0, start) + 1 : start].strip()
+                if has_own_lines and {inner.value for inner, _ in value_node.value} <= value.keys():
+                    return _set_below(block, value_node, value)
             return _replace(block, value_node, value, is_flow=bool(root.flow_style))
     if root.flow_style:
         place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
@@ -77,22 +76,13 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
 
 
-def _is_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> bool:
-    """Return whether a mapping is on lines of its own and loses no key by getting a value."""
-    start = node.start_mark.index
-    own_line = not block[block.rfind("\n", 0, start) + 1 : start].strip()
-    return not node.flow_style and own_line and {key.value for key, _ in node.value} <= value.keys()
-
-
 def _set_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> str:
     """Return a block with those values of a mapping in it set that differ."""
     start = block.rfind("\n", 0, node.start_mark.index) + 1
     end = block.find("\n", _content_end(block, node)) + 1 or len(block)
     inner = block[start:end]
-    held = load_mapping(inner)
-    for key, new in value.items():
-        if key not in held or held[key] != new or type(held[key]) is not type(new):
-            inner = _set_in_block(inner, key, new)
+    for key, new in _new_in(load_mapping(inner), value).items():
+        inner = _set_in_block(inner, key, new)
     return block[:start] + inner + block[end:]
 
 
@@ -271,13 +261,17 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
         return "".join(
             (newline.join(("---", *(f"{key}: {emit(value)}" for key, value in fields.items()), "---", "")), text)
         )
-    held = entry.metadata
-    new = {
+    new = _new_in(entry.metadata, dict(values))
+    return set_values(text, yaml_span(text, entry), new) if new else text
+
+
+def _new_in(held: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values that a mapping does not hold yet, in the same type."""
+    return {
         key: value
-        for key, value in dict(values).items()
+        for key, value in values.items()
         if key not in held or held[key] != value or type(held[key]) is not type(value)
     }
-    return set_values(text, yaml_span(text, entry), new) if new else text
 
 
 def refuse_broken(entry: Entry, path: str) -> None:

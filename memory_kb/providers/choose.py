@@ -101,12 +101,7 @@ def _openai_key(base_url: str | None, environ: Mapping[str, str], setting: str) 
 
 
 def _key(provider: str, environ: Mapping[str, str]) -> str | None:
-    """Return the first key of a provider that is set.
-
-    Example:
-        >>> _key("gemini", {"GOOGLE_API_KEY": " ", "GEMINI_API_KEY": "abc\\n"})
-        'abc'
-    """
+    """Return the first key of a provider that is set."""
     for name in _KEYS[provider]:
         key = environ.get(name, "").strip()
         if key and not (key.isascii() and key.isprintable() and " " not in key):
@@ -124,12 +119,7 @@ def _need_key(provider: str, environ: Mapping[str, str], setting: str) -> str:
 
 
 def _address(url: str | None, setting: str) -> str | None:
-    """Return an address that can be asked, or None if none is set.
-
-    Example:
-        >>> _address("http://localhost:11434/v1/", "embeddings"), _address("", "embeddings")
-        ('http://localhost:11434/v1', None)
-    """
+    """Return an address that can be asked, or None if none is set."""
     if not url:
         return None
     from urllib.parse import urlsplit

@@ -23,13 +23,8 @@ class Misfilled(Exception):
     """An answer that does not fit the form; the message says where."""
 
 
-def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return the object that a model wrote, if it fits the schema.
-
-    Example:
-        >>> read_form('```json\\n{"title": "x"}\\n```', {"type": "object", "properties": {"title": {"type": "string"}}})
-        {'title': 'x'}
-    """
+def _read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the object that a model wrote, if it fits the schema."""
     fenced = _FENCED.search(text)
     try:
         value = load_json(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
@@ -88,10 +83,10 @@ def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
 def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, object]) -> Mapping[str, object]:
     """Return the form that a model filled in, asking a second time where the first answer does not fit."""
     try:
-        return read_form(ask(prompt), schema)
+        return _read_form(ask(prompt), schema)
     except Misfilled as exc:
         again = f"{prompt}\n\nYour last answer could not be used: {exc}. Answer again, with one JSON object that fits the schema."
-    return read_form(ask(again), schema)
+    return _read_form(ask(again), schema)
 
 
 class RemoteLlm:

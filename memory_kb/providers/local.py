@@ -68,7 +68,7 @@ class LocalEmbedder:
         # A query need not wait for a batch that is under way.
         with self._lock:
             model = self._model = self._model or _Model(self._config)
-        return to_length_one(model.embed(texts, purpose)[:, : self._dimension])
+        return _to_length_one(model.embed(texts, purpose)[:, : self._dimension])
 
     def close(self) -> None:
         with self._lock:
@@ -116,7 +116,7 @@ class _Model:
 
         windows = list(self._cut(texts, self._config.query_prompt if purpose == "query" else self._config.text_prompt))
         with ThreadPoolExecutor(min(self._workers, len(windows))) as executor:
-            rows = to_length_one(np.stack(list(executor.map(self._pool, windows))))
+            rows = _to_length_one(np.stack(list(executor.map(self._pool, windows))))
         weights = np.array([[window.weight] for window in windows], np.float32)
         vectors = np.zeros((len(texts), rows.shape[1]), np.float32)
         np.add.at(vectors, [window.text for window in windows], rows * weights)
@@ -182,14 +182,8 @@ def _load_tokenizer(file: Path) -> Tokenizer:
     return tokenizer
 
 
-def to_length_one(rows: Floats) -> Floats:
-    """Return vectors of length 1 in the same directions; one of zeros stays as it is.
-
-    Example:
-        >>> import numpy as np
-        >>> to_length_one(np.array([[3, 4], [0, 0]], dtype=np.float32)).round(1).tolist()
-        [[0.6..., 0.8...], [0.0, 0.0]]
-    """
+def _to_length_one(rows: Floats) -> Floats:
+    """Return vectors of length 1 in the same directions; one of zeros stays as it is."""
     import numpy as np
 
     with np.errstate(all="ignore"):

@@ -39,13 +39,8 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(plain / _ASCII_PER_TOKEN) + len(text) - plain
 
 
-def fit(text: str, tokens: int) -> str:
-    """Return a text a provider takes: not empty, no half characters, cut to `tokens`.
-
-    Example:
-        >>> fit(" \\n", 10), fit("x" * 100, 3), fit("as it is", 10)
-        ('.', 'xxxxxxxxx', 'as it is')
-    """
+def _fit(text: str, tokens: int) -> str:
+    """Return a text a provider takes: not empty, no half characters, cut to `tokens`."""
     text = printable(text)
     if estimate_tokens(text) > tokens:
         text = text[: tokens * _ASCII_PER_TOKEN]
@@ -89,7 +84,7 @@ class RemoteEmbedder:
             self.space = self.space._replace(dimension=vectors.shape[1])
             return vectors
 
-        fitting = [fit(text, self._most_tokens) for text in texts]
+        fitting = [_fit(text, self._most_tokens) for text in texts]
         return ask_all(fitting, ask, self._calls) if fitting else np.zeros((0, 0), np.float32)
 
     def close(self) -> None:
@@ -116,7 +111,7 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
             return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
         if texts[0] == STAND_IN:
             raise calls.note_failure(refused) from None
-    return ask_all([fit(texts[0][: len(texts[0]) // 2], len(texts[0]))], ask, calls)
+    return ask_all([_fit(texts[0][: len(texts[0]) // 2], len(texts[0]))], ask, calls)
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
