@@ -17,7 +17,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.importers import bullets, notes
 from memory_kb.importers.bullets import read_agents_md
 from memory_kb.importers.notes import TextFile, take_apart
-from memory_kb.markdown.outline import read_outline
+from memory_kb.markdown.headings import read_outline
 from memory_kb.reports import EntryView
 
 if TYPE_CHECKING:

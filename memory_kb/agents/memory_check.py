@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from memory_kb.learning.text_comparison import find_opposition
-from memory_kb.markdown.outline import read_outline
+from memory_kb.markdown.headings import read_outline
 from memory_kb.model import Problem
 from memory_kb.regular_files import read_text
 from memory_kb.search.agent_memory import POINTER, without_ours

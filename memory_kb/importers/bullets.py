@@ -10,8 +10,8 @@ from typing import Any
 from memory_kb.importers.notes import NotePiece, TextFile, came_from, has_letters, read_source_note, tag_of
 from memory_kb.injected_text import remove_injected
 from memory_kb.learning.render_entry import Draft
+from memory_kb.markdown.headings import OWN_BLOCK, Bullet, read_outline
 from memory_kb.markdown.lists_and_fences import find_sections
-from memory_kb.markdown.outline import OWN_BLOCK, Bullet, read_outline
 from memory_kb.model import Span
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES
 from memory_kb.text import as_text, fold_case, parse_date, shorten

@@ -1,4 +1,4 @@
-"""Find the headings of Markdown, the sections that they open, and the places that links name by them."""
+"""Find the headings of Markdown, the sections that they open, the bullets below them, and the places that links name."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.blocks import scan_blocks
 from memory_kb.markdown.code_spans import find_code
+from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.model import Span
 from memory_kb.terms import MARKED_WORD, MARKS, name_key
 
@@ -147,3 +148,58 @@ def sections_by_heading(text: str) -> dict[Span, Span]:
         opened.append(heading)
         found[heading.span] = Span(heading.span.start, len(text))
     return found
+
+
+_PARAGRAPH = lazy_regex(r"\S.*(?:\n[ \t]*\S.*)*")
+_COMMENT = lazy_regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FRONT = lazy_regex(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+#: A block that memory-kb keeps in a file of other people.
+OWN_BLOCK = lazy_regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+
+
+class Bullet(NamedTuple):
+    """A bullet with all that belongs to it, or a paragraph; `headings` are those above it, the outermost first."""
+
+    text: str
+    line: int
+    headings: tuple[str, ...]
+    is_bullet: bool
+
+
+def read_outline(text: str) -> Iterator[Bullet]:
+    """Yield the outermost bullets and the paragraphs of a text.
+
+    What is indented below a bullet is part of it. Frontmatter, comments and memory-kb's own blocks are left out.
+
+    Example:
+        >>> outline = read_outline("# A\\n## B\\n- one\\n  more\\n  - sub\\n- two\\n\\nPara.\\n")
+        >>> [(item.text, item.headings[-1], item.line) for item in outline]
+        [('one\\nmore\\n- sub', 'B', 3), ('two', 'B', 6), ('Para.', 'B', 8)]
+    """
+    text = _COMMENT.sub(_blank, OWN_BLOCK.sub(_blank, _FRONT.sub(_blank, text.replace("\r\n", "\n"))))
+    above: list[Heading] = []
+    start, line, counted = 0, 1, 0
+    for heading in (*find_headings(text), None):
+        end = heading.span.start if heading else len(text)
+        for at, said, is_bullet in _blocks(text, Span(start, end)):
+            line, counted = line + text.count("\n", counted, at), at
+            yield Bullet(said.strip(), line, tuple(one.words for one in above), is_bullet)
+        if heading:
+            above = [*(one for one in above if one.level < heading.level), heading]
+            start = heading.span.end
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+def _blocks(text: str, place: Span) -> Iterator[tuple[int, str, bool]]:
+    """Yield where each bullet and paragraph of a place begins, its text, and whether it is a bullet."""
+    at = place.start
+    for item in (*find_items(text, place), None):
+        end = item.span.start if item else place.end
+        for paragraph in _PARAGRAPH.finditer(text, at, end):
+            yield paragraph.start(), paragraph[0], False
+        if item:
+            yield item.span.start, item.text, True
+            at = item.span.end
