@@ -18,7 +18,7 @@ from support import notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
 from memory_kb.importers import chat_exports, notes
-from memory_kb.store.json_arrays import iterate
+from memory_kb.store.json_lines import iterate_array
 from memory_kb.store.session_log import SessionFiles
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_a_broken_export_gives_what_is_before_the_break(run: Run, folder: Path, 
     ],
 )
 def test_an_array_is_read_up_to_where_it_breaks(text: str, values: list[object], wrong: str | None) -> None:
-    found = list(iterate(text, ("results",)))
+    found = list(iterate_array(text, ("results",)))
     assert [one.value for one in found if one.wrong is None] == values
     assert [one.wrong for one in found if one.wrong] == ([wrong] if wrong else [])
 

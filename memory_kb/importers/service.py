@@ -21,7 +21,7 @@ from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, TranscriptImport
-from memory_kb.store.json_arrays import iterate
+from memory_kb.store.json_lines import iterate_array
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
 
@@ -193,7 +193,7 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
     """Yield what a source of notes holds."""
     if kind == "mem0":
         name = readable_name(source.name)
-        for one in iterate(read_json(source), ("results", "memories")):
+        for one in iterate_array(read_json(source), ("results", "memories")):
             broken = NotePiece("element", name, one.number, why=one.wrong or "")
             yield broken if one.wrong else read_mem0(one.value, name, one.number)
         return
@@ -212,7 +212,7 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
 def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[ExportedChat]:
     """Yield the conversations of an export one by one; what is none is counted in `skipped`."""
     name = readable_name(source.name)
-    for one in iterate(read_json(source)):
+    for one in iterate_array(read_json(source)):
         if one.wrong or chat_exports.kind_of(one.value) != kind:
             skipped.add("element", one.wrong or f"it is no conversation of a {kind}", name, one.number)
         elif talk := chat_exports.read_export(one.value):

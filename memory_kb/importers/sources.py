@@ -13,7 +13,7 @@ from memory_kb.importers import chat_exports
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.regular_files import read_file
-from memory_kb.store.json_arrays import iterate
+from memory_kb.store.json_lines import iterate_array
 from memory_kb.text import readable_name
 from memory_kb.vault import is_memory_folder
 
@@ -71,7 +71,7 @@ def _detect_file(file: Path) -> str | None:
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
         return "basic-memory" if looks_like_basic_memory(_read_or_empty(file)) else "obsidian"
-    first = next(iterate(read_json(file), ("results", "memories")), None)
+    first = next(iterate_array(read_json(file), ("results", "memories")), None)
     if first is None or first.wrong:
         return None
     return "mem0" if is_mem0(first.value) else chat_exports.kind_of(first.value)

@@ -20,7 +20,7 @@ from memory_kb.sessions.transcripts import (
     read_records,
     records_of,
 )
-from memory_kb.store.json_arrays import iterate
+from memory_kb.store.json_lines import iterate_array
 from memory_kb.store.session_events import NoEvent, load_object, normal_time, printable_line, text_of
 
 GEMINI, OPENCODE = "gemini-cli", "opencode"
@@ -145,7 +145,7 @@ def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
         ('s', [{'id': 1}])
     """
     rest = itertools.dropwhile(lambda line: not line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{"), filter(None, lines))
-    whole = next(iterate(b"".join(rest).decode("utf-8", "replace")))
+    whole = next(iterate_array(b"".join(rest).decode("utf-8", "replace")))
     if whole.wrong:
         return {}, [LineResult(problem=whole.wrong, line=1)]
     return whole.value, objects_in(whole.value.get("messages"))
