@@ -26,7 +26,7 @@ _NESTING = ("[", "{", "- ", "-\t", "? ", "?\t")
 _MAX_BITS = 1_024
 #: What is wrong with YAML that is something else.
 NO_MAPPING = "is not a mapping of keys to values"
-_TEXT, _MAPPING, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))
+_TEXT, _SET = "tag:yaml.org,2002:str", "tag:yaml.org,2002:set"
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
 _INT = lazy_regex(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
 _FLOAT = lazy_regex(
@@ -52,23 +52,13 @@ def yaml_loader() -> "type[yaml.SafeLoader]":
     class NoteLoader(base):  # type: ignore[misc]
         """The safe loader without YAML 1.1's surprises."""
 
-        def flatten_mapping(self, node: "yaml.MappingNode") -> None:
-            """Leave `<<` alone: merges of merges multiply."""
-
-    def ignore_tag(loader: Any, _suffix: str, node: "yaml.Node") -> object:
-        if isinstance(node, yaml.MappingNode):
-            return loader.construct_mapping(node, deep=True)
-        if isinstance(node, yaml.SequenceNode):
-            return loader.construct_sequence(node, deep=True)
-        return loader.construct_scalar(node)
-
     NoteLoader.yaml_implicit_resolvers = {
         first: [(tag, shape) for tag, shape in resolvers if tag.rpartition(":")[2] not in _DROPPED_TAGS]
         for first, resolvers in base.yaml_implicit_resolvers.items()
     }
     NoteLoader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
     NoteLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
-    NoteLoader.add_multi_constructor("", ignore_tag)
+    NoteLoader.add_multi_constructor("", lambda loader, _suffix, node: loader.construct_scalar(node))
     return NoteLoader
 
 
@@ -171,15 +161,6 @@ def _check_depth(block: str) -> None:
             )
 
 
-def _plain_key(key: object) -> str:
-    return as_read(str(_plain_number(key) if isinstance(key, int) else key))
-
-
-def _plain_number(number: int) -> int | str:
-    """Return a number that can be printed; one beyond all use becomes its hexadecimal digits."""
-    return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
-
-
 class _NodeReader:
     """Turns the nodes of one block into what JSON can hold, and stops at a bomb.
 
@@ -195,36 +176,28 @@ class _NodeReader:
         return None if node is None else self._read(node, 0)
 
     def _read(self, node: Any, depth: int) -> Any:
-        if node.id == "mapping" and node.tag == _MAPPING and all(key.id == "scalar" for key, _ in node.value):
-            self._count(len(node.value), depth)
-            return {self._read_key(key): self._read(item, depth + 1) for key, item in node.value}
-        if node.id == "sequence" and node.tag == _SEQUENCE:
-            self._count(len(node.value), depth)
-            return [self._read(item, depth + 1) for item in node.value]
-        if node.id == "scalar" and node.tag == _TEXT:
-            return as_read(node.value)
-        return self._copy(self._loader.construct_object(node, deep=True), depth)
-
-    def _read_key(self, node: Any) -> str:
-        return as_read(node.value) if node.tag == _TEXT else _plain_key(self._loader.construct_object(node, deep=True))
-
-    def _copy(self, value: object, depth: int) -> Any:
-        """Copy a value that PyYAML made into what JSON can hold."""
-        if isinstance(value, dict):
-            self._count(len(value), depth)
-            return {_plain_key(key): self._copy(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, (list, tuple, set)):
-            self._count(len(value), depth)
-            return [self._copy(item, depth + 1) for item in value]
-        if isinstance(value, int) and not isinstance(value, bool):
-            return _plain_number(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, float):
-            return value if math.isfinite(value) else str(value)
-        return as_read(str(value))
-
-    def _count(self, values: int, depth: int) -> None:
-        self._left -= values
+        if node.id == "scalar":
+            return self._read_scalar(node)
+        self._left -= len(node.value)
         if self._left < 0 or depth >= MAX_DEPTH:
             raise InvalidBlock(f"expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+        if node.id == "sequence":
+            return [self._read(item, depth + 1) for item in node.value]
+        found = {self._read_key(key): self._read(item, depth + 1) for key, item in node.value}
+        return list(found) if node.tag == _SET else found
+
+    def _read_key(self, node: Any) -> str:
+        if node.id != "scalar":
+            raise InvalidBlock("is not valid YAML: found unhashable key", node.start_mark.line)
+        return str(self._read_scalar(node))
+
+    def _read_scalar(self, node: Any) -> str | float | None:
+        if node.tag == _TEXT:
+            return as_read(node.value)
+        value = self._loader.construct_object(node, deep=True)
+        if isinstance(value, int):
+            # A number beyond all use becomes its hexadecimal digits, so that it can be printed.
+            return value if value.bit_length() <= _MAX_BITS else hex(value)[:40] + "…"
+        if isinstance(value, float):
+            return value if math.isfinite(value) else str(value)
+        return None if value is None else as_read(str(value))
