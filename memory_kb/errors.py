@@ -17,22 +17,20 @@ class MemoryKBError(Exception):
     exit_code = 1
     code = "error"
 
+    def __init_subclass__(cls, exit_code: int | None = None, code: str | None = None) -> None:
+        cls.exit_code, cls.code = exit_code or cls.exit_code, code or cls.code
+
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
 
 
-class UsageError(MemoryKBError):
+class UsageError(MemoryKBError, exit_code=2, code="usage"):
     """A call that contradicts itself or leaves out what it needs."""
 
-    exit_code = 2
-    code = "usage"
 
-
-class SecretRefused(UsageError):
+class SecretRefused(UsageError, code="secret"):
     """A text to store that looks like a credential."""
-
-    code = "secret"
 
     def __init__(self, what: str, place: str = "the text") -> None:
         super().__init__(
@@ -41,10 +39,8 @@ class SecretRefused(UsageError):
         )
 
 
-class AmbiguousId(UsageError):
+class AmbiguousId(UsageError, code="ambiguous"):
     """A shortened id that fits several entries."""
-
-    code = "ambiguous"
 
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
         super().__init__(
@@ -54,10 +50,8 @@ class AmbiguousId(UsageError):
         self.candidates = tuple(candidates)
 
 
-class UnknownRun(UsageError):
+class UnknownRun(UsageError, code="unknown-run"):
     """A name of a run that none has, or several; or a session whose end wrote nothing."""
-
-    code = "unknown-run"
 
     def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
         sentence = f"the end of {wanted!r} wrote nothing" if is_occasion else f"no run {wanted!r}"
@@ -66,37 +60,24 @@ class UnknownRun(UsageError):
         super().__init__(sentence, "`memory-kb undo --list` shows all runs")
 
 
-class VaultNotFound(MemoryKBError):
+class VaultNotFound(MemoryKBError, exit_code=3, code="no-vault"):
     """No vault here, or none where the caller pointed."""
 
-    exit_code = 3
-    code = "no-vault"
 
-
-class NoRepository(VaultNotFound):
+class NoRepository(VaultNotFound, code="no-repository"):
     """A folder in no git repository, or no git to ask."""
 
-    code = "no-repository"
 
-
-class InvalidSettings(MemoryKBError):
+class InvalidSettings(MemoryKBError, exit_code=3, code="config"):
     """A configuration file or variable that cannot be used."""
 
-    exit_code = 3
-    code = "config"
 
-
-class UnreadableInput(MemoryKBError):
+class UnreadableInput(MemoryKBError, exit_code=4, code="unreadable"):
     """A file the caller named that cannot be read."""
 
-    exit_code = 4
-    code = "unreadable"
 
-
-class UnknownEntry(UnreadableInput):
+class UnknownEntry(UnreadableInput, code="unknown-entry"):
     """No entry has this id or is at this place; `what` says what was looked for, such as `handoff` or `ledger of`."""
-
-    code = "unknown-entry"
 
     def __init__(self, wanted: str, what: str = "entry") -> None:
         hint = "`memory-kb list` shows what there is; an entry is named by its id or the beginning of it, its title or its file"
@@ -105,7 +86,7 @@ class UnknownEntry(UnreadableInput):
         super().__init__(f"no {what} {wanted!r}", hint)
 
 
-class ProviderFailed(MemoryKBError):
+class ProviderFailed(MemoryKBError, exit_code=5, code="provider"):
     """An embedding or language model that did not answer as it should.
 
     The message names the provider and says what it said, on one line and without any key.
@@ -113,9 +94,6 @@ class ProviderFailed(MemoryKBError):
     Attributes:
         is_passing: whether the same call may succeed later, as after a time-out or a full quota.
     """
-
-    exit_code = 5
-    code = "provider"
 
     def __init__(self, message: str, hint: str | None = None, *, is_passing: bool = False) -> None:
         super().__init__(message, hint)
@@ -144,38 +122,27 @@ def explain_refusal(error: OSError) -> str:
     return reason if name is None else f"{name}: {reason}"
 
 
-class SpendLimitReached(ProviderFailed):
+class SpendLimitReached(ProviderFailed, code="spend"):
     """The day's budget for a language model is spent."""
 
-    code = "spend"
 
-
-class ChangedOnDisk(MemoryKBError):
+class ChangedOnDisk(MemoryKBError, exit_code=6, code="changed-on-disk"):
     """A file that is no longer what the change was made for."""
-
-    exit_code = 6
-    code = "changed-on-disk"
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} was changed by somebody else meanwhile; nothing was written", "run the command again")
 
 
-class CannotSplice(MemoryKBError):
+class CannotSplice(MemoryKBError, exit_code=6, code="cannot-edit"):
     """An entry that cannot change without touching bytes not its own."""
-
-    exit_code = 6
-    code = "cannot-edit"
 
     def __init__(self, what: str) -> None:
         super().__init__(f"not changed: {what}", "edit the file by hand")
         self.what = what
 
 
-class Forgotten(MemoryKBError):
+class Forgotten(MemoryKBError, exit_code=6, code="forgotten"):
     """A text to store that was deliberately forgotten before."""
-
-    exit_code = 6
-    code = "forgotten"
 
     def __init__(self, entry_id: str, path: str) -> None:
         super().__init__(
@@ -183,18 +150,12 @@ class Forgotten(MemoryKBError):
         )
 
 
-class GitFailed(MemoryKBError):
+class GitFailed(MemoryKBError, exit_code=6, code="git"):
     """A git command that refused, or a repository in the middle of something."""
 
-    exit_code = 6
-    code = "git"
 
-
-class VaultBusy(MemoryKBError):
+class VaultBusy(MemoryKBError, exit_code=6, code="busy"):
     """A lock that another process holds for longer than we wait."""
-
-    exit_code = 6
-    code = "busy"
 
     def __init__(self, lock: str, seconds: float) -> None:
         super().__init__(
