@@ -23,11 +23,7 @@ _ALWAYS = (
 
 
 def open_regular(path: Path | str, flags: int, mode: int = 0o600) -> int:
-    """Open a file and return its descriptor; a link, a pipe or a device in its place is an error.
-
-    Raises:
-        OSError: it cannot be opened, or is no plain file; the error names it.
-    """
+    """Open a file and return its descriptor; a link, a pipe or a device in its place is an error."""
     try:
         descriptor = os.open(path, flags & ~os.O_TRUNC | _ALWAYS, mode)
     except OSError as exc:
@@ -56,11 +52,7 @@ def open_for_reading(path: Path | str) -> IO[bytes]:
 
 
 def read_file(path: Path | str, limit: int = -1) -> bytes:
-    """Return the first bytes of a file, which may be a link; a pipe or a device is an error instead of a wait.
-
-    Raises:
-        OSError: it cannot be opened, or is no file.
-    """
+    """Return the first bytes of a file, which may be a link; a pipe or a device is an error instead of a wait."""
     # A pipe that is opened this way returns at once.
     with open(os.open(path, os.O_RDONLY | _ALWAYS & ~getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):

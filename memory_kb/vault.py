@@ -186,10 +186,7 @@ def find_vault(
     environ: Mapping[str, str],
     cwd: Path,
 ) -> Vault:
-    """Locate the vault.
-
-    That is the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
-    """
+    """Locate the vault: the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`."""
     if folder is not None and not os.fspath(folder):
         raise VaultNotFound("the name of the vault is empty", "is a variable unset?")
     named = folder or environ.get("MEMORY_KB_VAULT")
@@ -368,11 +365,7 @@ def lower_priority(process: int = 0) -> None:
 def hold_lock(
     path: Path, wait: float, on_wait: Callable[[], None] | None = None, *, is_shared: bool = False
 ) -> Iterator[None]:
-    """Hold the lock file at `path`, waiting up to `wait` seconds for another process; `is_shared` lets others share it.
-
-    Raises:
-        VaultBusy: somebody else held it all that time.
-    """
+    """Hold the lock file at `path`, waiting up to `wait` seconds for another process; `is_shared` lets others share it."""
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         started = time.monotonic()

@@ -26,7 +26,7 @@ from memory_kb.store.session_events import normal_time
 from memory_kb.store.undo import Undo, undone_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from memory_kb.git.service import Git
     from memory_kb.index.sqlite import SqliteIndex
@@ -121,12 +121,6 @@ class PastStep(NamedTuple):
     undone_by: str | None = None
     version: Version | None = None
     diff: str = ""
-
-
-def _steps_of(versions: Sequence[Version]) -> Iterator[PastStep]:
-    older = [*(version.text or "" for version in versions[1:]), ""]
-    for version, before in zip(versions, older, strict=False):
-        yield PastStep(version.time, version=version, diff=_difference(before, version.text or ""))
 
 
 def _difference(before: str, after: str) -> str:
@@ -275,7 +269,12 @@ class WebQueries:
             if one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to))
         ]
         with suppress(NoRepository, GitFailed):
-            steps += _steps_of(self._git.history(wanted, most=_MOST_COMMITS))
+            versions = self._git.history(wanted, most=_MOST_COMMITS)
+            texts = [*(version.text or "" for version in versions), ""]
+            steps += [
+                PastStep(version.time, version=version, diff=_difference(before, text))
+                for version, text, before in zip(versions, texts, texts[1:], strict=False)
+            ]
         return tuple(sorted(steps, key=lambda one: normal_time(one.time), reverse=True))
 
     def upkeep(self) -> Upkeep:

@@ -103,15 +103,12 @@ class RetrievalLog:
     def shown_in(self, session: str, subagent: str | None = None) -> frozenset[str]:
         """Return the entries that were put before an agent in a session since its context was last empty.
 
-        Those of a subagent are its own.
-
-        Only the end of the log is looked through.
+        Those of a subagent are its own. Only the end of the log is looked through.
         """
         shown = set[str]()
         with contextlib.suppress(OSError):
-            for line in read_objects(
-                self.file, json_needle(session), start=max(0, self.file.stat().st_size - _MAX_LOOK)
-            ):
+            start = max(0, self.file.stat().st_size - _MAX_LOOK)
+            for line in read_objects(self.file, json_needle(session), start=start):
                 is_here = line.get("session") == session and line.get("subagent") == subagent
                 if is_here and line.get("injected") is True:
                     if line.get("verb") == START:

@@ -20,12 +20,9 @@ _HIDDEN = frozenset({".premortem.md", ".assumptions.jsonl", ".current-stage"})
 
 
 def find_target(vault: Vault, path: str, others: Collection[str] = ()) -> Path:
-    """Return the file to write for a path as it is in output.
+    """Return the file to write for a path as it is in output, unless no run may write there.
 
     `others` are ends of paths that are written though they are no notes, such as `.claude/settings.json`.
-
-    Raises:
-        UnreadableInput: no run may write there.
     """
     reason = explain_unsafe(vault, path, others)
     if reason:
@@ -74,11 +71,7 @@ def explain_parts(parts: Sequence[str], others: Collection[str] = ()) -> str | N
     if not parts or ".." in parts:
         return "the path leads out of its folder"
     known = max(_count_known(parts, others), int(parts[-1] in _HIDDEN))
-    return _explain_hidden(parts[: len(parts) - known])
-
-
-def _explain_hidden(parts: Sequence[str]) -> str | None:
-    for part in parts:
+    for part in parts[: len(parts) - known]:
         # Some file systems leave out characters without a width, and `git~1` is the short name of `.git`.
         plain = "".join(sign for sign in part if unicodedata.category(sign) != "Cf").strip()
         if plain.startswith(".") or plain.casefold().startswith("git~"):

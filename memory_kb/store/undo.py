@@ -69,14 +69,14 @@ def undone_by(runs: Iterable[Run]) -> Mapping[str, str]:
 
 
 def _summary(run: Run) -> str:
-    decisions = run.made
     if run.undoes:
         return f"reverted {run.undoes}"
-    if len(decisions) == 1:
-        (one,) = decisions
-        return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
-    counts = Counter(_DONE.get(one.action, one.action) for one in decisions)
-    return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
+    words = [_DONE.get(one.action, one.action) for one in run.made]
+    if len(words) == 1:
+        one = run.made[0]
+        return f"{words[0]} {one.path}{f' to {one.to}' if one.to else ''}"
+    counts = ", ".join(f"{word} {count}" for word, count in Counter(words).items())
+    return f"{counts} in {len(run.written)} files"
 
 
 def _inverse(decision: Decision, written: set[str]) -> Decision:

@@ -216,13 +216,10 @@ class Writer:
         run = self.journal.unfinished()
         if run is None:
             return ()
-        what = (
-            "was killed while it wrote; the next run or `doctor --fix` completes it"
-            if run.is_ours
-            else "is unfinished and was not written by this machine; it is never completed"
-        )
-        message = f"run {run.id} ({run.verb}) {what}"
-        return (Problem(self.journal.file.name, 1, message),)
+        what = "is unfinished and was not written by this machine; it is never completed"
+        if run.is_ours:
+            what = "was killed while it wrote; the next run or `doctor --fix` completes it"
+        return (Problem(self.journal.file.name, 1, f"run {run.id} ({run.verb}) {what}"),)
 
     def recover(self) -> tuple[str, ...]:
         """Complete or strike out a run that was killed; return what was done about it."""
