@@ -51,19 +51,13 @@ _TOKENS = (
     ("a Slack token", "xox xapp-", r"(?:xox[abeoprs]|xapp)-(?=[A-Za-z0-9-]{0,40}\d{4})[A-Za-z0-9-]{10,}"),
     (
         "an API key",
-        "sk-",
-        r"sk-(?!ecdsa-|ssh-)(?:ant-|proj-|svcacct-|admin-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}",
-    ),
-    (
-        "an API key",
-        "nvapi- tvly-",
-        r"(?:nvapi-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}",
-    ),
-    # Without hyphens: "xai-what-it-explains-38e8b009.md" is the name of a note.
-    (
-        "an API key",
-        "gsk_ xai- pplx- r8_ fw_ csk-",
-        r"(?:gsk_|xai-|pplx-|r8_|fw_|csk-)(?=[A-Za-z0-9]{0,200}\d)[A-Za-z0-9]{24,}",
+        "sk- nvapi- tvly- gsk_ xai- pplx- r8_ fw_ csk-",
+        (
+            r"sk-(?!ecdsa-|ssh-)(?:ant-|proj-|svcacct-|admin-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}"
+            r"|(?:nvapi-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}"
+            # Without hyphens: "xai-what-it-explains-38e8b009.md" is the name of a note.
+            r"|(?:gsk_|xai-|pplx-|r8_|fw_|csk-)(?=[A-Za-z0-9]{0,200}\d)[A-Za-z0-9]{24,}"
+        ),
     ),
     ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
     (
@@ -163,25 +157,15 @@ _WEBHOOKS = (
     r"|oapi\.dingtalk\.com/robot/send\?access_token=\w{20,}|\.logic\.azure\.com[:/][^\s\"']{0,300}sig=[\w%-]{20,}"
 )
 #: What makes a `key` one that is secret, if no line is between them.
-_KEYS = "".join(
-    rf"|(?<={word}-key)|(?<={word}key)"
-    for word in (
-        *("api", "access", "private", "auth", "account", "encryption", "signing", "master", "storage"),
-        *("service", "admin", "deploy", "app"),
-    )
-)
+_KEY_KINDS = "api access private auth account encryption signing master storage service admin deploy app"
+_KEYS = "".join(rf"|(?<={word}-key)|(?<={word}key)" for word in _KEY_KINDS.split())
 _NAMES = (
     r"password|passwd|passphrase|passwort|pwd|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|token"
     rf"|credentials?|_pass|key(?:(?<=_key){_KEYS})"
 )
 #: Before `token` or `key`: what is shown to everybody, or a place in a list.
-_HARMLESS = "".join(
-    rf"(?<!{word}_)(?<!{word})"
-    for word in (
-        *("page", "continuation", "public", "publickey", "next", "cache", "csrf", "xsrf", "sort", "primary"),
-        *("partition", "bibtex", "citation", "redir"),
-    )
-)
+_SHOWN = "page continuation public publickey next cache csrf xsrf sort primary partition bibtex citation redir"
+_HARMLESS = "".join(rf"(?<!{word}_)(?<!{word})" for word in _SHOWN.split())
 
 # How people introduce a credential in their own words, and what it is made of then.
 _FOR = (

@@ -1,8 +1,7 @@
 """Settings: their defaults, where they may be set, and who may set what.
 
-defaults < `$MEMORY_KB_HOME/config.yaml` < the vault's `config.yaml` < `MEMORY_KB_*` < flags.
-A vault's own file comes with a cloned repository, so it may not say where files are written or
-texts are sent.
+defaults < `$MEMORY_KB_HOME/config.yaml` < the vault's `config.yaml` < `MEMORY_KB_*` < flags. A vault's own file comes
+with a cloned repository, so it may not say where files are written or texts are sent.
 """
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
@@ -105,12 +104,11 @@ class WatchSettings(NamedTuple):
 class ContextSettings(NamedTuple):
     """How much of what is put before an agent.
 
-    Tokens of the four layers together, tokens and number of rules, characters of retrieved
-    learnings. `tokenizer` is what counts tokens: `estimate`, a quarter of
-    the characters; a vocabulary of tiktoken by its name; or `auto`, the first of o200k_base and
-    cl100k_base that is on this machine, else the estimate. Hooks always estimate. `floor` is the
-    share of a prompt's rare words that an entry must say before a hook adds it; with `hooks` off,
-    hooks add nothing and only log.
+    Tokens of the four layers together, tokens and number of rules, characters of retrieved learnings. `tokenizer` is
+    what counts tokens: `estimate`, a quarter of the characters; a vocabulary of tiktoken by its name; or `auto`, the
+    first of o200k_base and cl100k_base that is on this machine, else the estimate. Hooks always estimate. `floor` is
+    the share of a prompt's rare words that an entry must say before a hook adds it; with `hooks` off, hooks add nothing
+    and only log.
     """
 
     layer_tokens: int = 800

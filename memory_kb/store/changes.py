@@ -27,8 +27,7 @@ class Change(NamedTuple):
         entry_id: the entry; None for the whole file.
         planned: the hash of the file that it was planned against; None for no file.
         to: the file that the entry moves to, or that has its text by another change of the same plan.
-        together: changes of one plan that share this word are made together or not at all, as
-            are those of one entry.
+        together: changes of one plan that share this word are made together or not at all, as are those of one entry.
     """
 
     path: str
@@ -103,11 +102,9 @@ Plan = Iterable[Change | None]
 def plan_fields(memory: Memory, values: "Mapping[str, Value]", reason: str) -> Change | None:
     """Plan to set fields of an entry, or return None if they have these values already.
 
-    An entry without an id of its own gets the one by which the index knows it, since that would
-    change with its text.
+    An entry without an id of its own gets the one by which the index knows it, since that would change with its text.
 
     Example:
-        >>> from memory_kb.memory import Memory
         >>> from memory_kb.model import Location
         >>> memory = Memory("x", "a.md", "", Location(), "T", "Text.", metadata={"id": "x", "status": "active"})
         >>> plan_fields(memory, {"status": "active"}, "Again.") is None
@@ -128,7 +125,6 @@ def last_seen(memory: Memory, at: datetime) -> str:
     """Return the day of the last sighting of an entry when there is one more, of a moment that may be long ago.
 
     Example:
-        >>> from memory_kb.memory import Memory
         >>> from memory_kb.model import Location
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"last_reinforced": "2026-03-01"})
         >>> last_seen(memory, datetime(2026, 1, 2, tzinfo=UTC)), last_seen(memory, datetime(2026, 5, 1, tzinfo=UTC))
@@ -142,7 +138,6 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
     """Return the entry's links with some more, as its frontmatter holds them; none is there twice.
 
     Example:
-        >>> from memory_kb.memory import Memory
         >>> from memory_kb.model import Location
         >>> with_links(Memory("x", "a.md", "", Location(), "T", ""), Link("y", "superseded_by"))
         [{'to': 'y', 'relation': 'superseded_by'}]
@@ -162,7 +157,6 @@ def with_words(memory: Memory, name: str, *words: str) -> list[str]:
     """Return a list of words of the entry, such as `sources`, with some more, without repetitions.
 
     Example:
-        >>> from memory_kb.memory import Memory
         >>> from memory_kb.model import Location
         >>> with_words(Memory("x", "a.md", "", Location(), "T", "", metadata={"flags": ["review"]}), "flags", "review", "stale")
         ['review', 'stale']

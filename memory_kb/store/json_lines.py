@@ -20,8 +20,7 @@ _BLANKS = lazy_regex(r"[ \t\r\n]*")
 def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
     """Write some objects at the end of a file with one write, making file and folder where there are none.
 
-    A line that a killed writer left unfinished is closed first. With `force` they are on the disk
-    when this returns.
+    A line that a killed writer left unfinished is closed first. With `force` they are on the disk when this returns.
     """
     data = b"".join(map(dump_line, lines))
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND

@@ -129,8 +129,7 @@ class RetrievalLog:
     def trim(self, before: str) -> int:
         """Drop the lines from before a moment; return how many.
 
-        Whoever calls this holds the vault's lock. A search that writes in the same instant may
-        lose its line.
+        Whoever calls this holds the vault's lock. A search that writes in the same instant may lose its line.
         """
         lines = list(read_raw_lines(self.file))
         kept = [raw for raw, line in lines if str(line.get("ts", "")) >= before]
