@@ -142,12 +142,8 @@ class Staged:
         """Force the new bytes to the disk."""
         if self._temporary is None:
             return
-        with _explained(self.edit.path):
-            descriptor = os.open(self._temporary, os.O_RDWR | getattr(os, "O_BINARY", 0))
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with _explained(self.edit.path), open(self._temporary, "r+b") as stream:
+            os.fsync(stream.fileno())
             os.chmod(self._temporary, self._mode)
 
     def commit(self) -> None:

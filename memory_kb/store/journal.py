@@ -143,12 +143,8 @@ class Journal:
 
     def strike_out(self, start: int) -> None:
         """Take the last run, which changed nothing, out of the log."""
-        with contextlib.suppress(OSError):
-            descriptor = open_regular(self.file, os.O_WRONLY)
-            try:
-                os.ftruncate(descriptor, start)
-            finally:
-                os.close(descriptor)
+        with contextlib.suppress(OSError), os.fdopen(open_regular(self.file, os.O_RDWR), "r+b") as stream:
+            stream.truncate(start)
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -95,10 +96,8 @@ class SessionFiles:
         """Hold the lock of a session to append to it."""
         with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
             descriptor = open_regular(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            try:
-                yield SessionWriter(descriptor, session)
-            finally:
-                os.close(descriptor)
+            with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+                yield SessionWriter(stream, session)
 
     def ending(
         self, session: str, on_wait: Callable[[], None] | None = None
@@ -146,14 +145,15 @@ class SessionFiles:
 class SessionWriter:
     """An open session whose lock is held."""
 
-    def __init__(self, descriptor: int, session: str) -> None:
-        self._descriptor, self._session = descriptor, session
-        with open(descriptor, "rb", closefd=False) as stream:
-            self.first = _parsed(stream.read(_TAIL).partition(b"\n")[0])
-            self._size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, self._size - 1))
-            self._is_torn = stream.read() not in (b"", b"\n")
-            self.last = _find_last(stream, self._size)
+    def __init__(self, stream: FileIO, session: str) -> None:
+        self._stream, self._session = stream, session
+        reader = BufferedReader(stream)
+        self.first = _parsed(reader.read(_TAIL).partition(b"\n")[0])
+        self._size = reader.seek(0, os.SEEK_END)
+        reader.seek(max(0, self._size - 1))
+        self._is_torn = reader.read() not in (b"", b"\n")
+        self.last = _find_last(reader, self._size)
+        reader.detach()
         self.seq = self.last.seq if self.last else 0
 
     @property
@@ -164,11 +164,8 @@ class SessionWriter:
     def append(self, event: Event) -> Event:
         """Write an event as the next line, with one write.
 
-        A line that a killed writer left unfinished is closed first, by the same write. When the
-        disk is full, nothing of the line stays.
-
-        Raises:
-            OSError: it cannot be written; the error names the session.
+        A line that a killed writer left unfinished is closed first, by the same write. When the disk is full, nothing
+        of the line stays, and the error names the session.
         """
         self.seq += 1
         numbered = event._replace(session=self._session, seq=self.seq)
@@ -176,10 +173,10 @@ class SessionWriter:
         written = 0
         try:
             while written < len(line):
-                written += os.write(self._descriptor, line[written:])
+                written += self._stream.write(line[written:])
         except OSError as exc:
             if written:
-                os.ftruncate(self._descriptor, self._size)
+                self._stream.truncate(self._size)
             raise OSError(exc.errno, exc.strerror, f"the log of session {self._session}") from exc
         self._size += len(line)
         self._is_torn = False
