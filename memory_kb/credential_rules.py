@@ -299,6 +299,12 @@ RULES: tuple[CredentialPattern, ...] = (
     _rule("a token", _TOKEN_WORDS, _TOKEN_AND_VALUE, 2.5, "said", lead=len("clave de ")),
 )
 
+#: What is in no value, by how the rule judges it.
+NO_VALUE = {
+    "token": lazy_regex(r"(?i)example(?:key)?$|your|[x*]{5,}|\.\.\.|0{10,}|placeholder|redacted"),
+    "address": lazy_regex(r"(?i)example|your|[x*]{3,}|\.\.\.|[{}<>$()\[\]]"),
+    "said": lazy_regex(r"(?i)example|your|[x*]{5,}|^[$*~&]|^\d+[.,:\d]*$|\*\*$|_(?:password|token|secret|key)\d*$"),
+}
 #: What is written in place of a value.
 PLACEHOLDER = lazy_regex(
     r"(?i)(?:example|your|my[_-]?(?:\w+[_-])?(?:token|key|secret|pass)|changeme|change[_-]me|placeholder|redacted|dummy|sample|replace|insert|fake|mock|todo|hidden"

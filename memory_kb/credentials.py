@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, CredentialPattern
+from memory_kb.credential_rules import CODE, COMMON, NO_VALUE, PLACEHOLDER, RULES, CredentialPattern
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 
@@ -197,35 +197,21 @@ def _places_of(word: str, text: str) -> Iterator[int]:
 
 
 def _trim(value: str) -> str:
-    r"""Return a value without the punctuation of the sentence or the code around it.
-
-    Example:
-        >>> _trim("hunter2hunter)."), _trim(r"s3cr3t-s3cr3t\n")
-        ('hunter2hunter', 's3cr3t-s3cr3t')
-    """
-    return re.sub(
-        r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value.split("&", maxsplit=1)[0] if "&" in value[8:] else value
-    )
+    """Return a value without the punctuation of the sentence or the code around it."""
+    value = value.split("&", maxsplit=1)[0] if "&" in value[8:] else value
+    return re.sub(r"(?:\\[nrt]|[.,;:)\]}>*&?]|</\w*)+$", "", value)
 
 
 def _is_credential(rule: CredentialPattern, value: str) -> bool:
     """Return whether a value is a credential and no placeholder."""
-    judged, is_common = rule.judged, COMMON.fullmatch(value) is not None
-    if rule.least and (entropy(value) < rule.least or REDACTED[1:-2] in value):
+    judged = rule.judged
+    if rule.least and (_entropy(value) < rule.least or REDACTED[1:-2] in value):
         return False
-    if judged == "token":
-        return not re.search(r"(?i)example(?:key)?$|your|[x*]{5,}|\.\.\.|0{10,}|placeholder|redacted", value)
+    if judged in NO_VALUE:
+        is_common = judged != "token" and COMMON.fullmatch(value)
+        return not (NO_VALUE[judged].search(value) or is_common)
     if judged == "base64":
         return bool(re.search("[a-z]", value) and re.search("[A-Z0-9]", value)) and not PLACEHOLDER.search(value)
-    if judged == "address":
-        return not re.search(r"(?i)example|your|[x*]{3,}|\.\.\.|[{}<>$()\[\]]", value) and not is_common
-    if judged == "said":
-        return not (
-            re.search(
-                r"(?i)example|your|[x*]{5,}|^[$*~&]|^\d+[.,:\d]*$|\*\*$|_(?:password|token|secret|key)\d*$", value
-            )
-            or is_common
-        )
     if judged not in ("name", "service"):
         return True
     is_mixed = re.search(r"\d", value) or len(re.findall(r"[a-z][A-Z]", value)) > len(value) // 5
@@ -234,15 +220,10 @@ def _is_credential(rule: CredentialPattern, value: str) -> bool:
     return not (PLACEHOLDER.search(value) or CODE.search(value) or ("/" in value and value == value.lower()))
 
 
-def entropy(value: str) -> float:
-    """Return the Shannon entropy of a text, in bits per character.
-
-    Example:
-        >>> entropy("aaaa"), entropy("abcd")
-        (0.0, 2.0)
-    """
+def _entropy(value: str) -> float:
+    """Return the Shannon entropy of a text, in bits per character."""
     size = len(value) or 1
-    return -sum(count / size * math.log2(count / size) for count in Counter(value).values()) + 0.0
+    return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
 
 
 def _unhide(text: str) -> _View:

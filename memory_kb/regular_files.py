@@ -1,4 +1,4 @@
-"""Open files of the machine folder, never through a link, and never waiting for a pipe."""
+"""Open files of the machine folder, never through a link, and never waiting for a pipe; list the files of folders."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -109,6 +110,13 @@ def make_folder(path: Path) -> Path:
     if path.is_symlink():
         raise _not_regular(path)
     return path
+
+
+def visible_files(folder: Path, left_out: Collection[str] = ()) -> Iterator[Path]:
+    """Yield the files of a folder at any depth, in order, without those of hidden folders and of some others."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in left_out)
+        yield from (Path(place, name) for name in sorted(names))
 
 
 def _not_regular(path: Path | str) -> OSError:

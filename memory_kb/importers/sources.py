@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterator
 from itertools import islice
@@ -12,7 +11,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import chat_exports
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
-from memory_kb.regular_files import read_file
+from memory_kb.regular_files import read_file, visible_files
 from memory_kb.store.json_lines import iterate_array
 from memory_kb.text import readable_name
 from memory_kb.vault import is_memory_folder
@@ -115,13 +114,10 @@ def _why_skipped(file: Path, source: Path, format: str) -> str:
 
 def find_notes(folder: Path) -> Iterator[Path]:
     """Yield the Markdown files of a folder at any depth, in order, without those of hidden folders and of tools."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOLDERS_LEFT)
-        for name in sorted(names):
-            file = Path(place, name)
-            is_text = name.lower().endswith((".md", _RULE)) and name[0] != "."
-            if is_text and file.is_file() and _is_inside(file, folder):
-                yield file
+    for file in visible_files(folder, _FOLDERS_LEFT):
+        is_text = file.name.lower().endswith((".md", _RULE)) and file.name[0] != "."
+        if is_text and file.is_file() and _is_inside(file, folder):
+            yield file
 
 
 def _is_inside(file: Path, source: Path) -> bool:

@@ -22,7 +22,7 @@ from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
-from memory_kb.regular_files import DATABASE, MACHINE, SESSIONS_DATABASE, SIDE_FILES, open_for_reading
+from memory_kb.regular_files import DATABASE, MACHINE, SESSIONS_DATABASE, SIDE_FILES, open_for_reading, visible_files
 from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.file_edits import NoteText, read_note_text
@@ -252,7 +252,8 @@ class _Purge:
         vault, seen = self._vault, set[str]()
         for root in vault.roots:
             beside = sorted(root.folder.parent.glob("*.md")) if root.folder == vault.memory else ()
-            inside = _walk_notes(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
+            is_plain = vault.memory is None and root.folder == vault.folder
+            inside = (one for one in visible_files(root.folder) if not is_plain or one.name.lower().endswith(".md"))
             for file in (*root.top_notes, *beside, *inside):
                 real = os.path.realpath(file)
                 if real not in seen and file.is_file() and not file.is_symlink() and file.stat().st_size <= _MAX_BYTES:
@@ -354,11 +355,3 @@ class _Purge:
             staged = ["grep", "--cached", "-q", "-F", "-e", line]
             if line and ask_git(top, vault.environ, staged, _GIT_SECONDS) is not None:
                 yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
-
-
-def _walk_notes(folder: Path, *, only_notes: bool) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not only_notes or name.lower().endswith(".md"):
-                yield Path(place, name)

@@ -18,7 +18,7 @@ from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.lists_and_fences import plain_lines
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
-from memory_kb.regular_files import read_file
+from memory_kb.regular_files import read_file, visible_files
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.file_edits import FileEdit, apply, read_if_there
@@ -218,16 +218,13 @@ def read_sources(source: Path, problems: list[Problem]) -> Iterator[SkillDraft]:
     if not source.is_dir():
         yield from _read_one(source, problems)
         return
-    for folder, folders, names in os.walk(source):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(folder, name)
-            if name.lower() not in (_SKILL_FILE, *_CATALOGUE_NAMES) or file.is_symlink():
-                continue
-            try:
-                yield from _read_one(file, problems)
-            except UnreadableInput as exc:
-                problems.append(Problem(str(file), 1, str(exc)))
+    for file in visible_files(source):
+        if file.name.lower() not in (_SKILL_FILE, *_CATALOGUE_NAMES) or file.is_symlink():
+            continue
+        try:
+            yield from _read_one(file, problems)
+        except UnreadableInput as exc:
+            problems.append(Problem(str(file), 1, str(exc)))
 
 
 def _read_one(file: Path, problems: list[Problem]) -> Iterator[SkillDraft]:

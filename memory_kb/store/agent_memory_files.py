@@ -9,11 +9,12 @@ GEMINI.md.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.regular_files import read_file
+from memory_kb.regular_files import read_file, visible_files
 from memory_kb.store.worktrees import find_repository, find_siblings
 from memory_kb.text import count_tokens, load_json
 from memory_kb.vault import Vault
@@ -133,15 +134,7 @@ def _files_in(folder: Path, agent: str, given: str = "MEMORY.md") -> Iterator[Ag
 
 
 def _note_files(folder: Path) -> Iterator[Path]:
-    count = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if name.endswith(".md"):
-                yield Path(place, name)
-                count += 1
-        if count > _MOST_FILES:
-            return
+    return islice((file for file in visible_files(folder) if file.name.endswith(".md")), _MOST_FILES)
 
 
 def _is_given(rule: Path) -> bool:

@@ -8,17 +8,16 @@ from functools import cached_property
 from pathlib import Path
 
 from memory_kb.markdown.links import is_attachment
+from memory_kb.regular_files import visible_files
 from memory_kb.vault import Vault
 
 
 def list_attachments(folder: Path) -> dict[str, list[str]]:
     """Return the paths of attachments outside of hidden folders by their names in lower case, short paths first."""
     found: dict[str, list[str]] = {}
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
-        for file in files:
-            if is_attachment(file):
-                found.setdefault(file.casefold(), []).append(Path(place, file).relative_to(folder).as_posix())
+    for file in visible_files(folder):
+        if is_attachment(file.name):
+            found.setdefault(file.name.casefold(), []).append(file.relative_to(folder).as_posix())
     for paths in found.values():
         paths.sort(key=lambda path: (path.count("/"), path))
     return found

@@ -149,10 +149,7 @@ class Journal:
     @property
     def size(self) -> int:
         """The bytes of the log."""
-        try:
-            return self.file.stat().st_size
-        except FileNotFoundError:
-            return 0
+        return self.file.stat().st_size if self.file.exists() else 0
 
     def _pack(self, splice: Splice) -> Mapping[str, Any]:
         return splice._asdict() | {side: self._pack_bytes(getattr(splice, side)) for side in _SIDES}

@@ -71,14 +71,8 @@ class SessionFiles:
 
     def ids(self) -> list[str]:
         """Return the sessions there are, in order of their names."""
-        try:
-            return sorted(
-                entry.name.removesuffix(_SUFFIX)
-                for entry in os.scandir(self.folder)
-                if entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False)
-            )
-        except FileNotFoundError:
-            return []
+        files = self.folder.glob(f"*{_SUFFIX}")
+        return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.is_file() and not file.is_symlink())
 
     def claim_new(self, now: datetime) -> str:
         """Make the empty file of a session that begins now; return its id, as in `burst_20260321T120000_001`."""
