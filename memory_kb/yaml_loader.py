@@ -129,16 +129,6 @@ def cut_list(text: str, names: tuple[str, ...]) -> list[YamlItem] | None:
     return None
 
 
-def load_item(item: YamlItem, scale: int) -> dict[str, Any] | None:
-    """Return an item of `cut_list` as a mapping, or None where it is something else."""
-    try:
-        return load_mapping(item.text, scale)
-    except InvalidBlock as exc:
-        if exc.what == NO_MAPPING:
-            return None
-        raise
-
-
 def _not_yaml(exc: "yaml.YAMLError") -> InvalidBlock:
     mark = getattr(exc, "problem_mark", None)
     message = getattr(exc, "problem", None) or str(exc).splitlines()[0]

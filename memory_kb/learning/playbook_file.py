@@ -26,7 +26,7 @@ from memory_kb.model import EVERYTHING, KINDS, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change
 from memory_kb.text import as_text, first_free, parse_date, read_words, slugify
-from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
+from memory_kb.yaml_loader import NO_MAPPING, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
@@ -102,9 +102,9 @@ def read_items(
     found, problems = list[_Made](), list[Problem]()
     for item in items:
         try:
-            made, message = make(load_item(item, scale) or {}, item), wrong
+            made, message = make(load_mapping(item.text, scale), item), wrong
         except InvalidBlock as exc:
-            made, message = None, f"cannot be read: this {exc.what}"
+            made, message = None, wrong if exc.what == NO_MAPPING else f"cannot be read: this {exc.what}"
         if made is None:
             problems.append(Problem(path, item.line, message))
         else:
