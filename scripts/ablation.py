@@ -42,7 +42,7 @@ INGREDIENTS = {
     "title and headings above a passage": Ablation({"passages.TITLE_TIMES": 0.0, "passages.HEADING_TIMES": 0.0}),
     "less for further passages of a section": Ablation({"scoring.SAME_SECTION": 1.0}),
     "less for further passages of a short note": Ablation({"scoring.SAME_NOTE": 1.0}),
-    "neighbouring passages as one hit": Ablation({"groups.FOLD_LIMIT": 0}),
+    "neighbouring passages as one hit": Ablation({"groups.JOIN_LIMIT": 0}),
     "repetitions further down": Ablation(settings={"MEMORY_KB_RANKING_MMR_LAMBDA": "1"}),
     "stop words": Ablation({"query.stop_words": _no_stop_words}),
     "stemming": Ablation(settings={"MEMORY_KB_INDEX_TOKENIZER": "unicode61 remove_diacritics 2"}),

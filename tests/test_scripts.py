@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import json
@@ -71,6 +72,15 @@ def run_eval(
         return capsys.readouterr().out
 
     return run
+
+
+def test_every_ingredient_of_the_ranking_can_be_left_out(evaluation: ModuleType) -> None:
+    ablation = evaluation.ablation
+    for ingredient in ablation.INGREDIENTS.values():
+        with ablation.without(ingredient.values):
+            for path, value in ingredient.values.items():
+                module, name = path.split(".")
+                assert getattr(importlib.import_module(f"memory_kb.search.{module}"), name) == value
 
 
 def hits(module: ModuleType, *texts: str) -> list[Any]:
