@@ -79,12 +79,6 @@ class BridgedMemory(NamedTuple):
     instructions: tuple[Path, str] | None = None
     notice: str = ""
 
-    def check_size(self, index: bytes) -> None:
-        """Check that the agent loads all of an index."""
-        excess = explain_excess(self.index_file.name, decode(index))
-        if excess:
-            raise UsageError(f"{self.index_file.name} would have {excess}", "shorten it first")
-
 
 def find_memory(agent: str, vault: Vault) -> BridgedMemory:
     """Return where an agent keeps its memory of a vault's project."""
@@ -189,15 +183,12 @@ def merge_block(
         lines.append(line)
         if found and known is not None:
             agreed[found["id"]] = known
-        notices.append(_say_left(line, found, name))
+        notices.append(
+            f"{found['id']} was changed in {name} and always holds no more; its line is left there"
+            if found
+            else f"a line of {name} is none of ours and is left there: {line[:80]}"
+        )
     return MergedBlock(tuple(lines), agreed, edits, tuple(notices))
-
-
-def _say_left(line: str, found: re.Match[str] | None, name: str) -> str:
-    """Return the notice about a line of the block that belongs to no entry and is left there."""
-    if found:
-        return f"{found['id']} was changed in {name} and always holds no more; its line is left there"
-    return f"a line of {name} is none of ours and is left there: {line[:80]}"
 
 
 class Bridge:
@@ -243,13 +234,12 @@ class Bridge:
                 if f"]({store.link})" in text and managed_block.begin(store.word) not in text:
                     continue
             after = files.put(file, [part], f"What always holds, for {store.title}.", head=store.heads.get(file, ""))
-            if file == store.index_file:
-                store.check_size(after)
+            if file == store.index_file and (excess := explain_excess(file.name, decode(after))):
+                raise UsageError(f"{file.name} would have {excess}", "shorten it first")
         report = files.write("bridge", [*map(changes.__getitem__, made.edits)], dry_run=dry_run)
         if not (dry_run or report.conflicts):
             self._write_bases(bases | {place: dict(made.base)})
-        notices = (store.notice,) if store.notice else ()
-        return report._replace(notices=(*report.notices, *made.notices, *notices))
+        return report._replace(notices=tuple(filter(None, (*report.notices, *made.notices, store.notice))))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
         """Take our file and our line out of the memory of an agent.
@@ -261,7 +251,8 @@ class Bridge:
         with self._writer.lock(dry_run=dry_run):
             files = self._agent_files()
             for file, part in _blocks_by_file(store, "").items():
-                if store.instructions and file == store.instructions[0] and _is_shared(store):
+                are_others_here = any(one != store.file for one in store.file.parent.glob("*.md"))
+                if store.instructions and file == store.instructions[0] and are_others_here:
                     continue
                 inner = len(file.parent.relative_to(store.index_file.parent).parts)
                 head = store.heads.get(file, "")
@@ -340,11 +331,6 @@ def _refuse_links(store: BridgedMemory) -> None:
             raise UsageError(
                 f"{file} is not written: it leads to {os.path.realpath(file)}", "delete the link, or move it away"
             )
-
-
-def _is_shared(store: BridgedMemory) -> bool:
-    """Return whether the files of other projects are beside ours."""
-    return any(one != store.file for one in store.file.parent.glob("*.md"))
 
 
 def _line_text(memory: Memory) -> str:

@@ -41,10 +41,9 @@ class ProofCheck(NamedTuple):
 def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
     """Return the agents whose program or folder is on this machine."""
     home, path = Path(environ.get("HOME") or "~").expanduser(), environ.get("PATH")
-    agents = map(find_agent, AGENT_NAMES)
     return tuple(
         one
-        for one in agents
+        for one in map(find_agent, AGENT_NAMES)
         if any(shutil.which(program, path=path) for program in one.programs)
         or any((home / folder).is_dir() for folder in one.folders)
     )
@@ -80,7 +79,9 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
         answer = load_json(done.stdout.strip() or "{}")
     except ValueError:
         return ProofCheck(what, False, f"`{command}` prints what is no JSON")
-    given = f" with {len(_context_of(answer)):,} characters of context" if answer else ""
+    values = answer.get("hookSpecificOutput", answer) if isinstance(answer, dict) else {}
+    context = str(values.get("additionalContext") or values.get("additional_context") or "")
+    given = f" with {len(context):,} characters of context" if answer else ""
     return ProofCheck(what, True, f"answers in {took}{given}")
 
 
@@ -91,14 +92,9 @@ def _run(
 
     A text is run by a shell, as agents do.
     """
-    options: dict[str, Any] = {
-        "cwd": folder,
-        "env": dict(environ),
-        "timeout": patience,
-        "shell": isinstance(command, str),
-    }
+    how: dict[str, Any] = {"cwd": folder, "env": dict(environ), "timeout": patience, "shell": isinstance(command, str)}
     try:
-        return subprocess.run(command, check=False, input=said, capture_output=True, text=True, **options)  # noqa: S603
+        return subprocess.run(command, check=False, input=said, capture_output=True, text=True, **how)  # noqa: S603
     except subprocess.TimeoutExpired:
         return f"no answer within {patience:g} s"
     except OSError as exc:
@@ -107,11 +103,6 @@ def _run(
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]
-
-
-def _context_of(answer: Any) -> str:
-    values = answer.get("hookSpecificOutput", answer) if isinstance(answer, dict) else {}
-    return str(values.get("additionalContext") or values.get("additional_context") or "")
 
 
 def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ProofCheck:

@@ -67,14 +67,7 @@ def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
 
 
 def _globs(file: TextFile) -> tuple[str, ...]:
-    """Return the files that instructions hold for: those they name, else those below their folder.
-
-    Example:
-        >>> _globs(TextFile("rules/a.mdc", "---\\nglobs: *.ts, src/**\\n---\\n- Tabs.\\n"))
-        ('*.ts', 'src/**')
-        >>> _globs(TextFile("web/AGENTS.md", "- Tabs.\\n"))
-        ('web/**',)
-    """
+    """Return the files that instructions hold for: those they name, else those below their folder."""
     meta, bare = read_source_note(file).meta, _BARE_GLOBS.match(file.text)
     named = meta.get("globs") or meta.get("paths") or (bare and bare[1])
     globs = named.split(",") if isinstance(named, str) else named

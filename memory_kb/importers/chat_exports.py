@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from memory_kb.sessions.transcripts import EventMaker, LineResult, object_of
+from memory_kb.sessions.transcripts import EventMaker, LineResult, object_of, objects_in
 from memory_kb.store.session_events import Event, normal_time, text_of
 from memory_kb.text import as_text
 
@@ -68,12 +68,7 @@ def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
-    blocks = message.get("content")
-    texts = (
-        one.get("text")
-        for one in (blocks if isinstance(blocks, list) else ())
-        if isinstance(one, dict) and one.get("type", "text") == "text"
-    )
+    texts = (one.get("text") for one in objects_in(message.get("content")) if one.get("type", "text") == "text")
     said = "\n\n".join(text for text in texts if isinstance(text, str))
     return said if said.strip() else text_of(message.get("text") or "")
 

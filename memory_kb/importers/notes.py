@@ -61,12 +61,7 @@ def came_from(source: str, day: object = None) -> dict[str, Value]:
 
 
 def tag_of(text: str) -> str:
-    """Return a word or heading as a tag.
-
-    Example:
-        >>> tag_of("Code Style"), tag_of("数据库")
-        ('code-style', '数据库')
-    """
+    """Return a word or heading as a tag."""
     return slugify(text, 40)
 
 

@@ -76,20 +76,8 @@ class ImportReport:
         return dict(Counter((one.what, one.action) for one in self.pieces))
 
 
-class Skipped:
-    """Counts of what is left out, by reason, so that a million messages take little memory."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], LeftOut] = {}
-
-    def add(self, what: str, why: str, origin: str, line: int) -> None:
-        """Count a piece."""
-        held = self._found.get((what, why)) or LeftOut(what, why, 0, f"{origin}:{line}")
-        self._found[what, why] = held._replace(number=held.number + 1)
-
-    def by_reason(self) -> tuple[LeftOut, ...]:
-        """Return what was counted."""
-        return tuple(self._found.values())
+#: Counts of what is left out, by reason: a million messages take little memory.
+LeftOutByReason = dict[tuple[str, str], LeftOut]
 
 
 class Imports:
@@ -112,12 +100,9 @@ class Imports:
     ) -> ImportReport:
         """Bring in what another tool keeps; nothing of it is changed, and twice changes nothing.
 
-        Args:
-            source: a file, a folder, or the ZIP archive of a data export.
-            format: one of `memory_kb.importers.notes.FORMATS`, or `auto`, which looks.
-            as_sessions: write the conversations of an export into session logs, whole, instead of
-                keeping what people state in them.
-            dry_run: write nothing; the report's run says what would be written.
+        The source is a file, a folder, or the ZIP archive of a data export; `auto` looks which format it has. With
+        `as_sessions` the conversations of an export become session logs, whole, instead of entries of what people
+        state in them.
 
         Raises:
             UnreadableInput: the source cannot be read.
@@ -146,43 +131,53 @@ class Imports:
             raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        skipped = Skipped()
+        left_out, found = LeftOutByReason(), list[tuple[NotePiece, Learning]]()
         at = "" if place == Location() else f"@{place.scope}/{place.job or ''}/{place.task or ''}"
-        found = list(_read_entries(source, kind, place, at, skipped))
+        for piece, learning in _read_entries(source, kind, place, at):
+            if learning is None:
+                _count_left_out(left_out, piece)
+            else:
+                found.append((piece, learning))
         plan, run = self._memories.ingest("import", [learning for _, learning in found], dry_run=dry_run)
         stored = self._memories.all() if any(one.action == "known" for one in plan.results) else ()
         texts = {memory.id: memory.text for memory in stored if memory.is_live}
         reported = tuple(
             _report_piece(piece, one, texts.get(one.id)) for (piece, _), one in zip(found, plan.results, strict=True)
         )
-        return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
+        return ImportReport(kind, readable_name(source.name), reported, tuple(left_out.values()), run)
 
     def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        labels, skipped = Labels(job=place.job, task=place.task), Skipped()
+        labels, left_out = Labels(job=place.job, task=place.task), LeftOutByReason()
         transcripts = TranscriptImport(SessionFiles(self._vault.machine), labels, self._vault.clock())
         sessions = events = 0
-        for talk in _conversations(source, kind, skipped):
-            if dry_run:
+        for talk in _conversations(source, kind):
+            if isinstance(talk, NotePiece):
+                _count_left_out(left_out, talk)
+            elif dry_run:
                 sessions, events = sessions + 1, events + len(talk.events)
-                continue
-            for done in transcripts.add_events(found_of(talk), source, kind):
-                sessions += done.added > 0
-                events += done.added
+            else:
+                for done in transcripts.add_events(found_of(talk), source, kind):
+                    sessions += done.added > 0
+                    events += done.added
         run, name = RunReport(None, "import"), readable_name(source.name)
-        return ImportReport(kind, name, (), skipped.by_reason(), run, sessions, events)
+        return ImportReport(kind, name, (), tuple(left_out.values()), run, sessions, events)
 
 
-def _read_entries(
-    source: Path, kind: str, place: Location, at: str, skipped: Skipped
-) -> Iterator[tuple[NotePiece, Learning]]:
-    """Yield what a source holds and the entry that it becomes, whose key ends with `at`."""
-    if kind in _CHATS:
-        for talk in _conversations(source, kind, skipped):
-            yield from _read_conversation(talk, place, at, kind, skipped)
-        return
-    for piece in _read_pieces(source, kind, at):
+def _count_left_out(counts: LeftOutByReason, piece: NotePiece) -> None:
+    held = counts.get((piece.what, piece.why)) or LeftOut(piece.what, piece.why, 0, f"{piece.origin}:{piece.line}")
+    counts[piece.what, piece.why] = held._replace(number=held.number + 1)
+
+
+def _read_entries(source: Path, kind: str, place: Location, at: str) -> Iterator[tuple[NotePiece, Learning | None]]:
+    """Yield what a source holds, and the entry that each becomes, whose key ends with `at`; None for what is left out."""
+    for talk in _conversations(source, kind) if kind in _CHATS else ():
+        if isinstance(talk, NotePiece):
+            yield talk, None
+        else:
+            yield from _read_conversation(talk, place, at, kind)
+    for piece in () if kind in _CHATS else _read_pieces(source, kind, at):
         if piece.draft is None:
-            skipped.add(piece.what, piece.why, piece.origin, piece.line)
+            yield piece, None
         else:
             named = str(piece.draft.fields["imported_from"])
             reason = f"Imported from {piece.origin}, line {piece.line}."
@@ -209,26 +204,26 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
     yield from problems
 
 
-def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[ExportedChat]:
-    """Yield the conversations of an export one by one; what is none is counted in `skipped`."""
+def _conversations(source: Path, kind: str) -> Iterator[ExportedChat | NotePiece]:
+    """Yield the conversations of an export one by one; what is none is a piece that says why."""
     name = readable_name(source.name)
     for one in iterate_array(read_json(source)):
         if one.wrong or chat_exports.kind_of(one.value) != kind:
-            skipped.add("element", one.wrong or f"it is no conversation of a {kind}", name, one.number)
-        elif talk := chat_exports.read_export(one.value):
-            yield talk
+            why = one.wrong or f"it is no conversation of a {kind}"
+            yield NotePiece("element", name, one.number, why=why)
         else:
-            skipped.add("conversation", "nothing is said in it", name, one.number)
+            nothing = NotePiece("conversation", name, one.number, why="nothing is said in it")
+            yield chat_exports.read_export(one.value) or nothing
 
 
 def _read_conversation(
-    talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped
-) -> Iterator[tuple[NotePiece, Learning]]:
+    talk: ExportedChat, place: Location, at: str, format: str
+) -> Iterator[tuple[NotePiece, Learning | None]]:
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     for message in read_user_messages(numbered):
         event = message.event
         if not message.statements:
-            skipped.add("message", message.refusal or "states nothing", talk.session, event.seq)
+            yield NotePiece("message", talk.session, event.seq, why=message.refusal or "states nothing"), None
         for number, made in enumerate(read_statements([message], _NO_TIME, place, talk.session)):
             origin = came_from(f"{format}: {talk.title or talk.session}", event.ts)
             draft = replace(made.draft, fields={**made.draft.fields, **origin})

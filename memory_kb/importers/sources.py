@@ -86,13 +86,11 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
         return
     prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
     for file in find_notes(source):
-        is_wanted = _holds_instructions(file) if format == "agents-md" else file.suffix.lower() != _RULE
-        if not is_wanted:
+        if not (_holds_instructions(file) if format == "agents-md" else file.suffix.lower() != _RULE):
             continue
         path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
-        why = _why_skipped(file, source, format)
         try:
-            if not why:
+            if not (why := _why_skipped(file, source, format)):
                 yield TextFile(path, _read_or_fail(file))
         except UnreadableInput as exc:
             why = str(exc)
