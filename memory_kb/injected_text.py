@@ -1,4 +1,4 @@
-"""Mark, find and remove text that memory-kb or an agent's harness added to a person's words."""
+"""Mark, find and remove text that memory-kb added to a person's words."""
 
 from __future__ import annotations
 
@@ -40,32 +40,6 @@ def remove_injected(text: str) -> str:
     if not any(sign in text for sign in _SIGNS):
         return text
     return _BLOCKS.sub("", text)
-
-
-#: Tags that a harness puts around what a person wrote.
-_AROUND = lazy_regex(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
-_ANSWERS = lazy_regex(
-    r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
-    r" mind\.?)?\s*\Z",
-    re.DOTALL,
-)
-_ANSWER = lazy_regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
-
-
-def in_own_words(text: str) -> str:
-    """Return a person's words without the tags and frames that a harness wrote around them.
-
-    Example:
-        >>> in_own_words("<user-memory-input>never use tabs</user-memory-input>")
-        'never use tabs'
-        >>> in_own_words('User has answered your questions: "Which queue?"="SQS".')
-        'Which queue? SQS'
-    """
-    found = _ANSWERS.match(text)
-    if found:
-        pairs = [f"{one['asked']} {one['told']}" for one in _ANSWER.finditer(found["answers"])]
-        return "; ".join(pairs) or found["answers"]
-    return _AROUND.sub("", text) if "</" in text else text
 
 
 def classify_own_text(text: str) -> str | None:

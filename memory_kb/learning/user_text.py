@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_kb.injected_text import in_own_words, remove_injected
+from memory_kb.injected_text import remove_injected
 from memory_kb.lazy_regex import lazy_regex
 
 #: A longer message is a pasted document.
@@ -108,6 +108,14 @@ _PROMPT = lazy_regex(
     re.IGNORECASE,
 )
 
+# How Claude Code passes on what a person answered to its questions.
+_ANSWERED = lazy_regex(
+    r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
+    r" mind\.?)?\s*\Z",
+    re.DOTALL,
+)
+_ANSWER = lazy_regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
+
 
 class SplitMessage(NamedTuple):
     """A message that came in a person's place: what they sent, and what their agent added."""
@@ -150,10 +158,16 @@ def own_words(message: str) -> str:
     Example:
         >>> own_words("> use tabs\\nNo, always use spaces.\\n```\\nx = 1\\n```")
         'No, always use spaces.'
+        >>> own_words('User has answered your questions: "Which queue?"="SQS".')
+        'Which queue? SQS'
     """
     if len(message) > MAX_MESSAGE:
         return ""
-    text = split_message(in_own_words(remove_injected(message))).sent
+    text = remove_injected(message)
+    if answered := _ANSWERED.match(text):
+        pairs = [f"{one['asked']} {one['told']}" for one in _ANSWER.finditer(answered["answers"])]
+        text = "; ".join(pairs) or answered["answers"]
+    text = split_message(text).sent
     if _PROMPT.match(text):
         return ""
     text = _remove_tags(_FENCE.sub("\n", text.replace("\r\n", "\n")))
