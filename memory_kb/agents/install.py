@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.agent import SERVER, Agent, Hook, find_agent
+from memory_kb.agents.agent import AGENT_NAMES, SERVER, Agent, Hook, find_agent
 from memory_kb.agents.agent_files import AgentFiles
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.config_files import FilePart, ListItem, MarkedLines, Server
@@ -159,10 +159,16 @@ class Agents:
         return report._replace(notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
 
     def found_agents(self) -> tuple[Agent, ...]:
-        """Return the agents that are on this machine."""
-        from memory_kb.agents.self_test import list_found
+        """Return the agents whose program or folder is on this machine."""
+        import shutil
 
-        return list_found(self._vault.environ)
+        home, path = claude_home(self._vault.environ)[1], self._vault.environ.get("PATH")
+        return tuple(
+            one
+            for one in map(find_agent, AGENT_NAMES)
+            if any(shutil.which(program, path=path) for program in one.programs)
+            or any((home / folder).is_dir() for folder in one.folders)
+        )
 
     def prove_agent(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False

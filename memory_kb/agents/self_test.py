@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory_kb.agents.agent import AGENT_NAMES, Agent, find_agent
+from memory_kb.agents.agent import Agent
 from memory_kb.text import load_json
 
 #: Agents wait so long for a hook, in seconds.
@@ -36,17 +36,6 @@ class ProofCheck(NamedTuple):
     what: str
     is_good: bool
     message: str
-
-
-def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
-    """Return the agents whose program or folder is on this machine."""
-    home, path = Path(environ.get("HOME") or "~").expanduser(), environ.get("PATH")
-    return tuple(
-        one
-        for one in map(find_agent, AGENT_NAMES)
-        if any(shutil.which(program, path=path) for program in one.programs)
-        or any((home / folder).is_dir() for folder in one.folders)
-    )
 
 
 def call_hooks(
