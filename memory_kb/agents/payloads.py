@@ -248,7 +248,7 @@ def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
 
     Where a model calls its tools from a script, the record of a call that is over alone names it.
     """
-    from memory_kb.sessions.codex import read_tool_outcome
+    from memory_kb.sessions.json_transcripts import read_tool_outcome
 
     item = payload.get("item")
     if item is None:

@@ -17,7 +17,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
-from memory_kb.sessions import claude_code, codex, gemini_opencode, markdown_chats
+from memory_kb.sessions import json_transcripts, markdown_chats
 from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine, Reader, records_of
 from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
@@ -39,10 +39,10 @@ _SNIFFED_LINES = 50
 _JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 READERS: Mapping[str, Reader] = {
-    "claude-code": claude_code.read_claude_code,
-    "codex": codex.read_codex,
-    "gemini-cli": gemini_opencode.read_gemini,
-    "opencode": gemini_opencode.read_opencode,
+    "claude-code": json_transcripts.read_claude_code,
+    "codex": json_transcripts.read_codex,
+    "gemini-cli": json_transcripts.read_gemini,
+    "opencode": json_transcripts.read_opencode,
     "cursor": markdown_chats.read_cursor,
     "specstory": markdown_chats.read_specstory,
     "aider": markdown_chats.read_aider,
