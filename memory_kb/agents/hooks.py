@@ -1,4 +1,4 @@
-"""Answer the hooks of agents: log the event, and return the context to add."""
+"""Answer the hooks of agents: log the event, return the context to add, and ask what to remember."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING
 from memory_kb.agents.payloads import (
     HookAnswer,
     HookCall,
+    find_touched_file,
     format_answer,
     format_question,
     format_refusal,
+    read_edits,
     read_results,
 )
 from memory_kb.errors import UsageError
-from memory_kb.regular_files import make_folder, open_for_appending, read_file, read_text
+from memory_kb.injected_text import is_own_call, mark_as_own
+from memory_kb.lazy_regex import lazy_regex
+from memory_kb.regular_files import make_folder, open_for_appending, open_for_reading, read_file, read_text
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
+from memory_kb.store.session_events import COMPACTION, Event, NoEvent, load_object, strings_of
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
@@ -35,7 +40,6 @@ if TYPE_CHECKING:
     from memory_kb.memory import Memory
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
-    from memory_kb.store.session_events import Event
     from memory_kb.vault import Vault
 
 #: The most of what CONTINUITY.md says is being done.
@@ -58,7 +62,29 @@ _REFUSED = (
     "memory-kb refuses this once a session. Change the edit so that it keeps to the rule;"
     " where the rule does not fit here, make the same edit again and it passes."
 )
+#: The branches whose names say nothing of a task.
 _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
+
+#: The event that says, in the log of a session, that its agent was asked.
+_ASKED = "asked"
+#: Prompts before an agent is asked.
+_PROMPTS = 3
+#: The longest first record of a transcript that is read, in bytes; Codex's has its instructions.
+_MAX_RECORD = 1_000_000
+_STORES = lazy_regex(
+    r"(?:^|\W|_)memory_(?:learn|procedure|episode)$|(?:\bmemory[-_]kb|\bmkb)\s[^\n;&|]*\b(?:learn|add|procedure|episode)\b"
+)
+
+_QUESTION = """Before you finish: did you learn or were you told something in this session that a colleague would want to know
+next time, and that the code, the documents and the git history do not say by themselves? Then store it, at most three learnings:
+
+1. Look first whether it is known, with memory_recall and its key words. What is known is left alone.
+2. Call memory_learn once for each. `text`: what holds, in one or two sentences that are understood without this session and name
+   their subject; then why it holds or how to apply it. `kind`: preference (how the person wants work to be done), decision (what was
+   chosen, and why), fact (how something is here), pitfall (what fails here, and what to do instead) or rule (what to do, and when).
+
+Leave out what was done, how far the work is, orders for this task alone, what holds everywhere, and secrets.
+"Nothing to keep" is a full answer; most sessions have nothing. In no case repeat your last answer: it was received."""
 
 
 class Hooks:
@@ -127,9 +153,6 @@ class Hooks:
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
-        from memory_kb.agents.stop_prompt import ASKED, QUESTION, is_headless, should_ask
-        from memory_kb.injected_text import mark_as_own
-        from memory_kb.store.session_events import Event
         from memory_kb.store.session_log import prepare
 
         settings = self._vault.settings
@@ -140,9 +163,9 @@ class Hooks:
         with self._sessions.files.writing(call.session) as writer:
             if writer.is_empty or not should_ask(self._sessions.files.recent(call.session, _MAX_LOG)):
                 return ""
-            event = Event(type="event", event=ASKED, agent=agent.name)
+            event = Event(type="event", event=_ASKED, agent=agent.name)
             writer.append(prepare(event, self._vault.clock(), writer.first).event)
-        return format_question(agent, mark_as_own(QUESTION))
+        return format_question(agent, mark_as_own(_QUESTION))
 
     def hook_finish(self, sessions: Iterable[str]) -> None:
         """End sessions that agents are done with, and do what follows."""
@@ -160,7 +183,6 @@ class Hooks:
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
-        from memory_kb.store.session_events import COMPACTION, Event
         from memory_kb.store.session_log import prepare
 
         if call.session is None:
@@ -274,8 +296,6 @@ class Hooks:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
         if not (call.session and agent.hook_for("tool")):
             return ""
-        from memory_kb.agents.tool_files import find_touched_file
-
         file = find_touched_file(call, self._vault.project)
         if not file:
             return ""
@@ -293,7 +313,6 @@ class Hooks:
         is_wanted = agent.refusal and self._vault.settings.context.hooks
         if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
-        from memory_kb.agents.tool_files import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
@@ -381,3 +400,60 @@ def _branch_words(folders: Iterable[str]) -> str:
         if found and found[1] not in _PLAIN_BRANCHES:
             return " ".join(re.findall(r"[^\W_]+", found[1]))
     return ""
+
+
+def should_ask(events: Iterable[Event]) -> bool:
+    """Return whether an agent that stops is to be asked what to remember.
+
+    It is asked once there were three prompts and an edit or a commit, unless it stored something by itself;
+    again only after a compaction.
+
+    Example:
+        >>> prompt, edit = Event(role="user", content="Go on."), Event(type="tool_call", tool="Edit")
+        >>> should_ask([prompt, prompt, edit]), should_ask([prompt, prompt, edit, prompt])
+        (False, True)
+    """
+    from memory_kb.sessions.tool_calls import read_tool_call
+
+    prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, False, False
+    for event in events:
+        if event.type == "event" and event.event == _ASKED:
+            prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, True, False
+        elif event.type == "event" and (event.args or {}).get("source") == COMPACTION:
+            was_compacted, has_stored = True, has_stored and not was_asked
+        elif event.type == "message" and event.role == "user" and event.injected != "whole":
+            prompts += _is_typed(event.content or "")
+        elif event.type == "tool_call":
+            parts = () if has_changed else read_tool_call(event.tool, event.args).parts
+            has_changed = has_changed or any(part.kind in ("edit", "commit") for part in parts)
+            has_stored = has_stored or _stores(event)
+    return prompts >= _PROMPTS and has_changed and not has_stored and (not was_asked or was_compacted)
+
+
+def is_headless(environ: Mapping[str, str], transcript: str = "") -> bool:
+    """Return whether no person watches the agent, so that a second answer would replace its result."""
+    entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
+    if entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true":
+        return True
+    try:
+        with open_for_reading(transcript) as stream:
+            meta = load_object(stream.readline(_MAX_RECORD)).get("payload")
+    except (OSError, NoEvent):
+        return False
+    # The first record of Codex says that `codex exec` began the session.
+    return isinstance(meta, dict) and meta.get("source") == "exec"
+
+
+def _is_typed(prompt: str) -> bool:
+    """Return whether a person sent any of a prompt, which may be an agent's notice of a background task."""
+    if not prompt.startswith("<"):
+        return True
+    from memory_kb.learning.user_text import split_message
+
+    return bool(split_message(prompt).sent)
+
+
+def _stores(event: Event) -> bool:
+    if not is_own_call(event.tool, event.args):
+        return False
+    return any(_STORES.search(words) for words in (event.tool or "", " ".join(strings_of(event.args or {}))))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,11 +22,10 @@ from memory_kb.regular_files import MACHINE
 from memory_kb.reports import RunReport
 from memory_kb.store.agent_memory_files import claude_home, codex_home
 from memory_kb.store.machine_folder import find_command
-from memory_kb.text import decode, encode
+from memory_kb.text import decode, encode, load_json
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
-    from memory_kb.agents.self_test import ProofCheck
     from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
 
@@ -39,6 +41,20 @@ know with `memory_learn`, and give `memory_outcome` how the task went. What it g
 task and the code as it is now decide."""
 #: A file that several agents read asks for what hooks give to some of them only.
 _ASK = "; where none of it is before you, ask `memory_context` with the task"
+
+#: Agents wait so long for a hook, in seconds.
+_PATIENCE = 10.0
+_PROMPT = "Which of the notes of this project bear on a prompt that nobody typed?"
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "memory-kb", "version": "0"},
+    },
+}
 
 
 class Installation(NamedTuple):
@@ -116,8 +132,6 @@ class Installation(NamedTuple):
         """
         words = self._words(hook.event)
         if os.name == "nt":
-            import subprocess  # only for its quoting
-
             return subprocess.list2cmdline(words)
         return shlex.join(words)
 
@@ -127,6 +141,14 @@ class AgentsMd(NamedTuple):
 
     text: str
     run: RunReport
+
+
+class ProofCheck(NamedTuple):
+    """One check of an installation, and its result."""
+
+    what: str
+    is_good: bool
+    message: str
 
 
 class Agents:
@@ -160,8 +182,6 @@ class Agents:
 
     def found_agents(self) -> tuple[Agent, ...]:
         """Return the agents whose program or folder is on this machine."""
-        import shutil
-
         home, path = claude_home(self._vault.environ)[1], self._vault.environ.get("PATH")
         return tuple(
             one
@@ -174,18 +194,16 @@ class Agents:
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False
     ) -> Iterator[ProofCheck]:
         """Yield the results of checks: whether the files of `install` exist, and the hooks and the server answer."""
-        from memory_kb.agents.self_test import ProofCheck, call_hooks, call_server
-
         target = self._target(agent, scope, folder, is_named=pin)
         for change in self._put_in(target, dry_run=True).changes:
             yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
         known, environ = target.agent, {**self._vault.environ}
         commands = {hook.name: target.hook_command(hook) for hook in known.hooks}
-        yield from call_hooks(known, commands, target.folder, environ)
+        yield from _call_hooks(known, commands, target.folder, environ)
         words = target.server_words()
         if known.vault:
             words = [word.replace(known.vault, str(target.folder)) for word in words]
-        yield call_server(words, target.folder, environ)
+        yield _call_server(words, target.folder, environ)
 
     def _put_in(self, target: Installation, *, dry_run: bool) -> RunReport:
         files = self._agent_files(target)
@@ -278,8 +296,6 @@ class Agents:
             yield file, parts, agent.hooks_head if names[0] in (agent.hooks_file or ()) else ""
 
     def _remarks(self, target: Installation) -> Iterator[str]:
-        import shutil
-
         if target.scope == "project" and shutil.which("memory-kb", path=self._vault.environ.get("PATH")) is None:
             yield "memory-kb is not on your PATH, and what a project's files say is what everybody runs: put it there"
         yield from (f"to do in {target.agent.title}: {click}" for click in target.agent.clicks)
@@ -291,3 +307,69 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
         return None
     way = Path(os.path.relpath(vault, root)).as_posix()
     return variable if way == "." else f"{variable}/{way}"
+
+
+def _call_hooks(
+    agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]
+) -> Iterator[ProofCheck]:
+    """Call each hook once as the agent would, but without a session, so that nothing is logged.
+
+    `commands` has the command line of each hook by the agent's name of it.
+    """
+    program = shlex.split(next(iter(commands.values()), ""), posix=os.name != "nt")[:1]
+    if program and shutil.which(program[0].strip('"'), path=environ.get("PATH")) is None:
+        yield ProofCheck("hooks", False, f"`{program[0]}` is not found on the PATH")
+        return
+    # A hook says nothing of its own failures, unless it is asked to.
+    loud = {"MEMORY_KB_HOOKS": "loud", **environ}
+    for hook in agent.hooks:
+        said = {"cwd": str(folder), "hook_event_name": hook.name, "source": "startup", "prompt": _PROMPT}
+        yield _call_hook(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, loud)
+
+
+def _call_hook(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:
+    begun = time.monotonic()
+    done = _run(command, said, folder, environ, _PATIENCE)
+    if isinstance(done, str):
+        return ProofCheck(what, False, done)
+    took = f"{time.monotonic() - begun:.1f} s"
+    if done.returncode or done.stderr.strip():
+        return ProofCheck(what, False, f"`{command}` fails: {_reason(done)}")
+    try:
+        answer = load_json(done.stdout.strip() or "{}")
+    except ValueError:
+        return ProofCheck(what, False, f"`{command}` prints what is no JSON")
+    values = answer.get("hookSpecificOutput", answer) if isinstance(answer, dict) else {}
+    context = str(values.get("additionalContext") or values.get("additional_context") or "")
+    given = f" with {len(context):,} characters of context" if answer else ""
+    return ProofCheck(what, True, f"answers in {took}{given}")
+
+
+def _run(
+    command: str | Sequence[str], said: str, folder: Path, environ: Mapping[str, str], patience: float
+) -> subprocess.CompletedProcess[str] | str:
+    """Run a command with some standard input; return the finished process, or a sentence about why it did not run.
+
+    A text is run by a shell, as agents do.
+    """
+    how: dict[str, Any] = {"cwd": folder, "env": dict(environ), "timeout": patience, "shell": isinstance(command, str)}
+    try:
+        return subprocess.run(command, check=False, input=said, capture_output=True, text=True, **how)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return f"no answer within {patience:g} s"
+    except OSError as exc:
+        return f"cannot be called: {exc.strerror}"
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]
+
+
+def _call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ProofCheck:
+    """Start the server as the agent would, and shake hands with it."""
+    what = "server memory-kb"
+    done = _run(command, json.dumps(_INITIALIZE) + "\n", folder, environ, 3 * _PATIENCE)
+    if isinstance(done, str):
+        return ProofCheck(what, False, done)
+    is_good = '"serverInfo"' in done.stdout
+    return ProofCheck(what, is_good, "answers" if is_good else f"`{' '.join(command)}` fails: {_reason(done)}")
