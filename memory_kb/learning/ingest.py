@@ -142,9 +142,6 @@ def _wider(place: Location) -> tuple[str, ...]:
 class Learning:
     """A draft with its place, its source and a key.
 
-    `Memories.ingest` makes it a new entry, counts it as one more sighting of an entry that says the same, or leaves it
-    out.
-
     Attributes:
         key: what makes it this one and no other, such as `session/scope/seq`: offered again, it is
             known again, even when it was rejected, reworded or retired since.
@@ -237,8 +234,6 @@ class _NewEntry:
 @dataclass(slots=True)
 class IngestPlanner:
     """Decides about each learning, in their order, and collects the changes to make.
-
-    A learning becomes a new entry or reinforces one, is known or forgotten already, or is refused.
 
     Attributes:
         folder_of: returns the folder of a scope, as paths are written in output.
