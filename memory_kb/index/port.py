@@ -85,10 +85,9 @@ class SyncWindow(NamedTuple):
 class Candidate(NamedTuple):
     """A chunk that fits a query, with the values that its score depends on.
 
-    `key` orders chunks as they are: two chunks of one entry are neighbours in the text exactly
-    when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
-    counts the chunks of the entry from 0, and `is_single` marks the only one; `position` counts
-    those of the file.
+    `key` orders chunks as they are: two chunks of one entry are neighbours in the text exactly when their keys differ
+    by one. `rank` is the engine's BM25, better is more negative. `part` counts the chunks of the entry from 0, and
+    `is_single` marks the only one; `position` counts those of the file.
     """
 
     key: int

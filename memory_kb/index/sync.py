@@ -41,9 +41,8 @@ class Difference(NamedTuple):
 def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
     """Merge two streams sorted by path and yield where they differ.
 
-    Neither is held in memory. A file whose size, time and inode agree is the same, unless it was
-    saved so close to its last reading that a second save may hide behind the same time; that one
-    is doubtful, and its content decides.
+    Neither is held in memory. A file whose size, time and inode agree is the same, unless it was saved so close to its
+    last reading that a second save may hide behind the same time; that one is doubtful, and its content decides.
     """
     remembered = iter(known)
     old = next(remembered, None)
