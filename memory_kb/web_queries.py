@@ -80,7 +80,7 @@ class Recent(NamedTuple):
 
 def _find_recent(index: SqliteIndex) -> Recent:
     """Return what changed last, of the entries that a list shows without filters."""
-    times = index.file_times()
+    times = {one.path: one.mtime_ns for one in index.known_files()}
     sources: set[str] = set()
     within, folders, tags = Counter[str](), Counter[str](), Counter[str]()
     for source, listed in index.tag_lists(Filters()):

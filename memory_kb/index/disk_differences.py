@@ -10,7 +10,7 @@ from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Difference, Regions, has_same_bytes, put_note, read_note_bytes, real_differences
 from memory_kb.model import Problem
-from memory_kb.store.walk import REGIONS, walk
+from memory_kb.store.walk import walk
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
     problems: list[Problem] = []
     added, changed, removed = list[str](), list[str](), list[str]()
     for path, file, known, _ in real_differences(vault, index, problems):
-        reason = explain_unreadable(file.os_path) if file else None
+        reason = explain_unreadable(file) if file else None
         if reason:
             problems.append(Problem(path, 1, reason))
         if file is None:
@@ -48,7 +48,7 @@ def compare_with_disk(vault: Vault, index: SqliteIndex) -> DiskDifferences:
 
 def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
-    known = {one.path: one for region in REGIONS for one in index.known_files(region)}
+    known = {one.path: one for one in index.known_files()}
     for file in walk(vault, []):
         if file.path not in seen and not has_same_bytes(vault, Difference(file.path, file, known.get(file.path))):
             yield file.path

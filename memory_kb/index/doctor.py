@@ -81,7 +81,7 @@ def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterab
     )
     found = tuple(sorted(set(kept)))
     if not chosen:
-        keep_last(vault, "lint", index.generation, found)
+        keep_last(vault, index, "lint", found)
     return found
 
 
@@ -98,11 +98,11 @@ class LintPass(NamedTuple):
     first: tuple[Problem, ...]
 
 
-def keep_last(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
+def keep_last(vault: Vault, index: SqliteIndex, verb: str, found: Sequence[Problem]) -> None:
     """Store the findings of `lint` or `doctor` for the web page."""
     moment = vault.clock().isoformat(timespec="seconds")
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        cache.keep(**{verb: LintPass(generation, moment, len(found), tuple(found[:_FIRST]))})
+        cache.keep(**{verb: LintPass(index.generation, moment, len(found), tuple(found[:_FIRST]))})
 
 
 def read_last(vault: Vault, verb: str) -> LintPass | None:
@@ -118,7 +118,7 @@ def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
     indexed = index.file_hashes()
     for file in walk(vault, problems):
         is_doubtful = file.path not in indexed or not os.access(file.os_path, os.R_OK)
-        if is_doubtful and (reason := explain_unreadable(file.os_path)):
+        if is_doubtful and (reason := explain_unreadable(file)):
             problems.append(Problem(file.path, 1, reason))
     return problems
 
@@ -180,7 +180,9 @@ class _Check:
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
         self._keys = {(entry.path, entry.line): key for key, entry in enumerate(self._entries)}
-        self._has = functools.cache(self._has_anchor)
+        self._has_anchor = functools.cache(
+            lambda path, anchor: find_anchor(_read_text(vault, path), anchor) is not None
+        )
         # What is asked comes file by file.
         self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
         #: The paths that are no notes and were looked for, and whether they were there.
@@ -223,7 +225,6 @@ class _Check:
                 yield Problem(entry.path, line, said)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
-        """Return the entry that a link of an entry leads to, or None."""
         found = resolve(self._names, target, self._entries[key].path)
         other = self._keys[found.path, found.line] if found else key
         if other != key:
@@ -252,7 +253,7 @@ class _Check:
                 if target not in said:
                     said.add(target)
                     yield Problem(entry.path, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.path in self._by_file and not self._has(found.path, link.anchor):
+            elif link.anchor and found.path in self._by_file and not self._has_anchor(found.path, link.anchor):
                 yield Problem(entry.path, link.line, say_missing(target, link.anchor, link.kind))
 
     def _line_of(self, entry: StoredEntry, words: str) -> int:
@@ -264,9 +265,6 @@ class _Check:
     def _parse_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
         text = _read_text(self._vault, path)
         return text, parse_document(text, path).entries
-
-    def _has_anchor(self, path: str, anchor: str) -> bool:
-        return find_anchor(_read_text(self._vault, path), anchor) is not None
 
 
 def _read_text(vault: Vault, path: str) -> str:

@@ -139,7 +139,7 @@ class Indexing:
                 problems = ()
             repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self._vault)]
         found = (*killed, *problems, *self.lint())
-        self._index.use(lambda index: keep_last(self._vault, "doctor", index.generation, found))
+        self._index.use(lambda index: keep_last(self._vault, index, "doctor", found))
         return Findings(found, tuple(repaired))
 
     def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.index.port import IS_CUT, Fault
+from memory_kb.index.port import IS_CUT
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
@@ -41,11 +41,11 @@ def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
     return (f"{problems[0].path} {problems[0].message}{more}",) if problems else ()
 
 
-def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
+def describe_faults(faults: Sequence[Problem]) -> tuple[str, ...]:
     """Return a sentence about the places where frontmatter cannot be read, if there are any.
 
     Example:
-        >>> describe_faults([Fault("a.md", 3), Fault("b.md", 2)])
+        >>> describe_faults([Problem("a.md", 3, ""), Problem("b.md", 2, "")])
         ('the frontmatter at a.md:3 and in 1 more place cannot be read; it counts as text, `memory-kb lint` lists all',)
     """
     if not faults:
@@ -100,10 +100,10 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
     return RawNote(seen, data[:cut], is_cut=True)
 
 
-def explain_unreadable(os_path: str) -> str | None:
+def explain_unreadable(file: FileStat) -> str | None:
     """Return why a file cannot be read, or None where it can or is gone."""
     try:
-        read_raw(FileStat("", os_path, 0, 0, 0), 1)
+        read_raw(file, 1)
     except FileNotFoundError:
         return None
     except OSError as exc:

@@ -119,20 +119,12 @@ class StoredChunk(NamedTuple):
     type: str
     status: str
     scope: str
-    char_offset: int
     line: int
     end_line: int
     title: str
     headings: str
     content: str
     names: str = ""
-
-
-class Fault(NamedTuple):
-    """The line of a file from which the frontmatter of an entry cannot be read."""
-
-    path: str
-    line: int
 
 
 class Index(ABC):
@@ -222,14 +214,11 @@ class Index(ABC):
         """Return every word as the full-text index holds it."""
         return self._words.stems(words)
 
-    def faults(self, filters: Filters) -> list[Fault]:
-        """Return where frontmatter could not be read, in path order.
-
-        Only the jobs and tasks that the filters show count.
-        """
+    def faults(self, filters: Filters) -> list[Problem]:
+        """Return from where frontmatter cannot be read, in path order, in the jobs and tasks that the filters show."""
         condition, values = visible(filters, self.sql)
         rows = self._select(["source", "fault"], f"c.fault IS NOT NULL AND {condition}", values)
-        return sorted({Fault(*row) for row in rows})
+        return sorted({Problem(path, line, "its frontmatter cannot be read") for path, line in rows})
 
     def neighbours(self, keys: Collection[int]) -> list[int]:
         """Return the keys of all chunks in the files that contain the given ones, in order."""

@@ -173,10 +173,10 @@ class SqliteIndex(Index):
         """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then."""
         return scrub(self._connection, "chunks_fts")
 
-    def known_files(self, region: str) -> Iterator[KnownFile]:
-        """Yield the files of a region, as `walk_region` has it, by path."""
+    def known_files(self, region: str | None = None) -> Iterator[KnownFile]:
+        """Yield the files of a region, as `walk_region` has it, or all files, by path."""
         is_global = "path >= '~global/' AND path < '~global0'"
-        whole = {OWN_NOTES: f"NOT ({is_global})", GLOBAL_PREFIX: is_global, "": "instr(path, '/') = 0"}
+        whole = {None: "true", OWN_NOTES: f"NOT ({is_global})", GLOBAL_PREFIX: is_global, "": "instr(path, '/') = 0"}
         condition = whole.get(region, "path = :path")
         rows = f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {condition} ORDER BY path"
         return map(KnownFile._make, self._connection.execute(rows, {"path": region}))
@@ -184,10 +184,6 @@ class SqliteIndex(Index):
     def file_hashes(self) -> dict[str, str]:
         """Return the hash of every file, by path, in the order of the paths."""
         return dict(self._connection.execute("SELECT path, hash FROM file_meta ORDER BY path").fetchall())
-
-    def file_times(self) -> dict[str, int]:
-        """Return when every file was written last, in nanoseconds, by path."""
-        return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
     def cut_files(self) -> list[Problem]:
         return self.problems(IS_CUT)

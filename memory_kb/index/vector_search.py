@@ -53,10 +53,9 @@ class Estimate(NamedTuple):
 
 
 class EmbeddingReport(NamedTuple):
-    """The numbers of texts embedded and of chunks still without a vector, and the first failure."""
+    """The number of texts embedded, and the first failure."""
 
     embedded: int = 0
-    missing: int = 0
     reason: str | None = None
 
 
@@ -95,7 +94,7 @@ class _Embedding:
                 self._embed(texts)
         finally:
             self._attach()
-        return EmbeddingReport(self._embedded, len(self._store.missing(self._space)), self._reason)
+        return EmbeddingReport(self._embedded, self._reason)
 
     def _attach(self) -> None:
         if self._space.dimension:
@@ -166,7 +165,6 @@ def _find_texts(
 
 
 def _cut_batches(texts: Texts, limits: Limits) -> Iterator[list[str]]:
-    """Yield the hashes of texts in batches that a provider takes."""
     from memory_kb.providers.remote_embedder import estimate_tokens
 
     batch: list[str] = []
