@@ -74,7 +74,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(
 ) -> None:
     """A second save behind the same time is found by whoever compares everything, whatever was looked at between."""
     for name in ("_TICK", "_COARSE_TICK"):  # the second save here may come a while after the first
-        monkeypatch.setattr(f"memory_kb.index.sync.{name}", 60_000_000_000)
+        monkeypatch.setattr(f"memory_kb.index.note_chunks.{name}", 60_000_000_000)
     folder = vault({"memory/a/a.md": "zebra\n", "memory/b/b.md": "x\n", "memory/config.yaml": ""})
     kb = open_kb(folder)
     for minutes in (60, 0):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Difference, Regions, has_same_bytes, put_note, read_note_bytes, real_differences
+from memory_kb.index.sync import Regions, has_same_bytes, put_note, read_note_bytes, real_differences
 from memory_kb.model import Problem
 from memory_kb.store.walk import walk
 from memory_kb.vault import Vault
@@ -50,7 +50,7 @@ def find_hidden_changes(vault: Vault, index: SqliteIndex, seen: Collection[str])
     """Yield the files, except those in `seen`, whose bytes changed while their size and time stayed the same."""
     known = {one.path: one for one in index.known_files()}
     for file in walk(vault, []):
-        if file.path not in seen and not has_same_bytes(vault, Difference(file.path, file, known.get(file.path))):
+        if file.path not in seen and not has_same_bytes(vault, file, known.get(file.path)):
             yield file.path
 
 

@@ -6,10 +6,11 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.index.port import IS_CUT
+from memory_kb.index.port import IS_CUT, UNSURE
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
@@ -22,6 +23,8 @@ from memory_kb.vault import default_status, place_of_path
 #: Words of the problems of a file whose text may not be indexed as intended.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+#: A file saved again within one tick of the file system's clock looks the same; nanoseconds. Some count whole seconds.
+_TICK, _COARSE_TICK = 50_000_000, 2_000_000_000
 #: Bytes of a character in UTF-8 behind its first.
 _MOST_INNER = 3
 # The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
@@ -70,14 +73,25 @@ class ReadNote(NamedTuple):
     problems: tuple[tuple[int, str], ...]
 
 
+def is_fresh(mtime_ns: int, now_ns: int) -> bool:
+    """Return whether a file with a time may be saved again behind the same time.
+
+    Example:
+        >>> [is_fresh(mtime_ns, 5_000_000_000) for mtime_ns in (4_990_000_000, 4_900_000_000, 4_000_000_000)]
+        [True, False, True]
+    """
+    tick = _TICK if mtime_ns % 1_000_000_000 else _COARSE_TICK
+    return -_TICK <= now_ns - mtime_ns <= tick
+
+
 def read_raw(file: FileStat, limit: int) -> RawNote:
     """Read a file's first `limit` bytes, with its state from before the reading.
 
-    A change during the reading leaves a state that the next comparison finds different.
+    A change during the reading, or behind the same time, leaves a state that the next comparison finds different.
     """
     descriptor = os.open(file.os_path, _FLAGS)
     try:
-        found = os.fstat(descriptor)
+        found, now_ns = os.fstat(descriptor), time.time_ns()
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         # To ask for as much as a file may have takes a quarter of a first index: the system maps that much anew each time.
@@ -89,6 +103,8 @@ def read_raw(file: FileStat, limit: int) -> RawNote:
     finally:
         os.close(descriptor)
     seen = FileStat.of(file.path, file.os_path, found)
+    if is_fresh(seen.mtime_ns, now_ns):
+        seen = seen._replace(inode=UNSURE)
     if len(data) <= limit:
         return RawNote(seen, data, is_cut=False)
     if data[:2] in UTF_16_MARKS:

@@ -65,6 +65,10 @@ class EmbeddedQuery(NamedTuple):
 NOT_EMBEDDED = EmbeddedQuery(None)
 
 
+#: In place of the inode of a file that was read so soon after it was saved that another save may have the same time.
+UNSURE = -1
+
+
 class KnownFile(NamedTuple):
     """The path, state and hash of a file when it was indexed."""
 
@@ -73,13 +77,6 @@ class KnownFile(NamedTuple):
     mtime_ns: int
     inode: int
     hash: str
-
-
-class SyncWindow(NamedTuple):
-    """When the last writing sync read the disk, in nanoseconds of wall time."""
-
-    start_ns: int
-    end_ns: int
 
 
 class Candidate(NamedTuple):

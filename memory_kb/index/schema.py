@@ -13,7 +13,7 @@ SCHEMA_VERSION = 14
 _SCRIPT = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- generation, settings, synced_from, synced_to (ns), indexed_at, last_rowid,
+    key   TEXT PRIMARY KEY, -- generation, settings, indexed_at, last_rowid, is_partial,
                             -- rowids_used, made_here, and `passage vectors`, the file of vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -23,7 +23,7 @@ CREATE TABLE file_meta (
     path     TEXT PRIMARY KEY, -- as in output: relative to the vault, or ~global/...
     mtime    INTEGER NOT NULL, -- nanoseconds
     size     INTEGER NOT NULL, -- bytes
-    inode    INTEGER NOT NULL,
+    inode    INTEGER NOT NULL, -- -1 where another save may have the same time
     hash     TEXT NOT NULL,    -- sha256 of the bytes read
     problems TEXT              -- JSON [[line, message], ...] or NULL
 ) WITHOUT ROWID;

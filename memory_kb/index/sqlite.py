@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.index.database import BUSY_SECONDS, LOCK, open_or_read, put_meta, read_meta, scrub
 from memory_kb.index.filters import SqlDialect, as_array, fits_file, has_tag, is_narrow, where
-from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile, SyncWindow
+from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
 from memory_kb.model import EVERYTHING, Chunk, Filters, Problem, StoredEntry
 from memory_kb.regular_files import SIDE_FILES
@@ -121,10 +121,6 @@ class SqliteIndex(Index):
             yield
         finally:
             self._connection.execute("ROLLBACK")
-
-    def window(self) -> SyncWindow:
-        """Return when the disk was last read for writing."""
-        return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
     def stale_because(self, settings: str) -> str | None:
         """Return why the index must be rebuilt even if no file has changed, or None."""

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memory_kb.index.database import MADE_HERE, Schema, make_tables, put_meta, read_meta
-from memory_kb.index.port import SyncWindow
 from memory_kb.index.schema import INDEX_ROWS, INSERT_CHUNKS, PUT_FILES, ROW_OF_CHUNK, ROW_OF_FILE, UNINDEX_FILE
 from memory_kb.model import Chunk, FileStat
 
@@ -56,9 +55,10 @@ class SqliteWriter:
         self._last = max(self._max_rowid(), int(read_meta(self._connection, "rowids_used") or 0))
 
     def end(self) -> None:
-        """Write what is gathered, and commit."""
+        """Write what is gathered, and commit: no file is missing any more."""
         self._flush()
         self._join()
+        self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
         self._commit()
         if self._thread:
             self._thread.shutdown()
@@ -103,19 +103,9 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
         self._changes += 1
 
-    def commit_part(self, window: SyncWindow) -> None:
+    def commit_part(self) -> None:
         """Commit what was put so far as a part of a first index, and begin another transaction."""
-        self._flush(window)
-
-    def finish(self, window: SyncWindow) -> None:
-        """Record when the disk was read, and that no file is missing any more."""
-        self._join()
-        self._record_window(window)
-        self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
-
-    def _record_window(self, window: SyncWindow) -> None:
-        put_meta(self._connection, "synced_from", str(window.start_ns))
-        put_meta(self._connection, "synced_to", str(window.end_ns))
+        self._flush(is_part=True)
 
     def _max_rowid(self) -> int:
         return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
@@ -125,30 +115,29 @@ class SqliteWriter:
         self._connection.execute(UNINDEX_FILE, (path,))
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
-    def _flush(self, part: SyncWindow | None = None) -> None:
-        """Write the gathered rows, then index them; a large batch, and a `part` to commit, in the background."""
-        batch, is_large = (self._files, self._rows, part), self._chars > _BATCH_CHARS
+    def _flush(self, *, is_part: bool = False) -> None:
+        """Write the gathered rows, then index them; a large batch, and a part to commit, in the background."""
+        batch, is_large = (self._files, self._rows), self._chars > _BATCH_CHARS
         self._files, self._rows, self._chars = [], [], 0
-        if not (is_large or part):
+        if not (is_large or is_part):
             self._join()
-            self._write(*batch)
+            self._write(*batch, is_part=False)
             return
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._thread = ThreadPoolExecutor(1, "memory-kb index")
-        self._running.append(self._thread.submit(self._write, *batch))
+        self._running.append(self._thread.submit(self._write, *batch, is_part=is_part))
         while len(self._running) > _MOST_WAITING:
             self._running.popleft().result()
 
-    def _write(self, files: Sequence[_Row], rows: Sequence[_Row], part: SyncWindow | None) -> None:
+    def _write(self, files: Sequence[_Row], rows: Sequence[_Row], *, is_part: bool) -> None:
         try:
             for statement, values in _statements(files, rows, self._connection.getlimit(_MOST_VALUES)):
                 if self._is_abandoned:
                     return
                 self._connection.execute(statement, values)
-            if part and not self._is_abandoned:
-                self._record_window(part)
+            if is_part and not self._is_abandoned:
                 put_meta(self._connection, "is_partial", "1")
                 self._commit()
                 self._connection.execute("BEGIN IMMEDIATE")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.port import KnownFile, Progress, SyncWindow
+from memory_kb.index.port import UNSURE, KnownFile, Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, SyncReport
 from memory_kb.store.walk import REGIONS, walk, walk_region
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 #: Where to look, as `walk_region` has it; everywhere with None.
 Regions = tuple[str, ...] | None
-#: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
-_TICK = 50_000_000
-_COARSE_TICK = 2_000_000_000
 #: At most this many doubtful files are read again at each comparison.
 _FEW_DOUBTS = 8
 
@@ -38,7 +35,7 @@ class Difference(NamedTuple):
     is_doubtful: bool = False
 
 
-def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncWindow) -> Iterator[Difference]:
+def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile]) -> Iterator[Difference]:
     """Merge two streams sorted by path and yield where they differ.
 
     Neither is held in memory. A file whose size, time and inode agree is the same, unless it was saved so close to its
@@ -46,7 +43,6 @@ def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], wind
     """
     remembered = iter(known)
     old = next(remembered, None)
-    doubt_from = window.start_ns - _COARSE_TICK
     for file in files:
         path, _, size, mtime, inode = file
         while old is not None and old.path < path:
@@ -56,26 +52,12 @@ def find_differences(files: Iterable[FileStat], known: Iterable[KnownFile], wind
             yield Difference(path, file, None)
             continue
         if mtime != old.mtime_ns or size != old.size or inode != old.inode:
-            yield Difference(path, file, old)
-        elif mtime >= doubt_from and is_fresh(mtime, window):
-            yield Difference(path, file, old, is_doubtful=True)
+            looks_same = mtime == old.mtime_ns and size == old.size
+            yield Difference(path, file, old, is_doubtful=looks_same and old.inode == UNSURE)
         old = next(remembered, None)
     while old is not None:
         yield Difference(old.path, None, old)
         old = next(remembered, None)
-
-
-def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
-    """Return whether a file read in a window may have been saved again behind the same time.
-
-    Example:
-        >>> window = SyncWindow(5_000_000_000, 6_000_000_000)
-        >>> is_fresh(4_990_000_000, window), is_fresh(4_900_000_000, window), is_fresh(4_000_000_000, window)
-        (True, False, True)
-    """
-    if not window.start_ns - _COARSE_TICK <= mtime_ns <= window.end_ns + _TICK:
-        return False
-    return mtime_ns >= window.start_ns - _TICK or mtime_ns % 1_000_000_000 == 0
 
 
 def compare_files(
@@ -86,9 +68,8 @@ def compare_files(
     What the walk could not read is added to `problems`.
     """
     identify_vault(vault)
-    window = index.window()
     for region in REGIONS if regions is None else regions:
-        yield from find_differences(walk_region(vault, region, problems), index.known_files(region), window)
+        yield from find_differences(walk_region(vault, region, problems), index.known_files(region))
 
 
 def identify_vault(vault: Vault) -> tuple[int, int]:
@@ -113,7 +94,7 @@ def has_changed_files(
     """
     found = compare_files(vault, index, [] if problems is None else problems, regions)
     return any(
-        not one.is_doubtful or number == _FEW_DOUBTS or not has_same_bytes(vault, one)
+        not one.is_doubtful or number == _FEW_DOUBTS or not has_same_bytes(vault, one.file, one.known)
         for number, one in enumerate(found)
     )
 
@@ -125,9 +106,8 @@ def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
     return read_raw(file, vault.settings.index.max_file_bytes)
 
 
-def has_same_bytes(vault: Vault, difference: Difference) -> bool:
+def has_same_bytes(vault: Vault, file: FileStat | None, known: KnownFile | None) -> bool:
     """Return whether the content of a file still has the hash that the index has."""
-    _, file, known, _ = difference
     if file is None or known is None:
         return False
     try:
@@ -141,7 +121,7 @@ def real_differences(
 ) -> Iterator[Difference]:
     """Yield the files whose content differs; a file with another time but the same hash is left out."""
     found = compare_files(vault, index, problems, regions)
-    return (one for one in found if not has_same_bytes(vault, one))
+    return (one for one in found if not has_same_bytes(vault, one.file, one.known))
 
 
 #: Seconds after which a first index commits what it has, and the most that they grow to, as to commit stops all else:
@@ -161,8 +141,7 @@ class SyncRun:
         self._progress = progress
         self._problems: list[Problem] = []
         self._added = self._changed = self._removed = self._unreadable = 0
-        self._start_ns = self._total = 0
-        self._has_fresh = False
+        self._total = 0
 
     def run(self, *, rebuild: bool) -> SyncReport:
         """Update the index from the files, of some regions or all, and return what changed; a rebuild looks everywhere.
@@ -170,7 +149,7 @@ class SyncRun:
         Raises:
             VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
         """
-        started, self._start_ns = time.perf_counter(), time.time_ns()
+        started = time.perf_counter()
         is_first = not rebuild and (self._index.generation == 0 or self._index.is_partial)
         found: Iterable[Difference]
         if rebuild:
@@ -188,10 +167,7 @@ class SyncRun:
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool, is_first: bool) -> None:
         """Write differences in one transaction; a first index is committed soon, then after twice as long each time."""
-        folder, before = identify_vault(self._vault), self._index.window()
-        # What was read before an interruption may have been saved again behind the same time.
-        start_ns = before.start_ns or self._start_ns if is_first else self._start_ns
-        seconds, has_found = _BATCH_SECONDS, False
+        folder, seconds = identify_vault(self._vault), _BATCH_SECONDS
         end = time.monotonic() + seconds if is_first else math.inf
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
@@ -199,20 +175,12 @@ class SyncRun:
             for number, difference in enumerate(found):
                 if time.monotonic() >= end:
                     self._check_folder(folder)
-                    writer.commit_part(SyncWindow(start_ns, time.time_ns()))
+                    writer.commit_part()
                     seconds = min(2 * seconds, _MOST_BATCH_SECONDS)
                     end = time.monotonic() + seconds
                 self._apply(writer, difference)
-                has_found = True
                 if self._progress and number % 64 == 0:
                     self._progress(number, self._total)
-            window = SyncWindow(start_ns, time.time_ns())
-            # Where nothing differed and nothing was in doubt, the window of the last sync still holds.
-            if rebuild or is_first or (has_found and self._regions is None):
-                writer.finish(window)
-            elif self._has_fresh:
-                # Files elsewhere may still be in doubt from the last time that everything was compared.
-                writer.finish(SyncWindow(before.start_ns, window.end_ns))
             self._check_folder(folder)
 
     def _check_folder(self, folder: tuple[int, int]) -> None:
@@ -229,7 +197,6 @@ class SyncRun:
                 writer.remove(path)
                 self._removed += 1
             return
-        self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
         if known and known.hash == hash_of(raw.data):
             writer.touch(raw.stat)
             return
