@@ -101,12 +101,7 @@ class ProviderFailed(MemoryKBError, exit_code=5, code="provider"):
 
 
 def explain_failure(error: MemoryKBError) -> str:
-    """Return an error with its hint.
-
-    Example:
-        >>> explain_failure(ProviderFailed("openai refuses the key", "set OPENAI_API_KEY"))
-        'openai refuses the key (set OPENAI_API_KEY)'
-    """
+    """Return an error with its hint."""
     return f"{error}{f' ({error.hint})' if error.hint else ''}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +60,16 @@ def test_a_vault_that_is_pinned_is_named_in_full(
 ) -> None:
     open_kb(folder).install(agent, pin=True)
     assert arguments(folder / file, group) == ["mcp", "--vault", str(folder)]
+
+
+def test_files_beside_the_vault_keep_their_permissions(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    (place / ".cursor").mkdir(parents=True)
+    (place / ".cursor/mcp.json").write_text("{}\n")
+    (place / ".cursor/mcp.json").chmod(0o640)
+    open_kb(folder).install("cursor", folder=place)
+    assert arguments(place / ".cursor/mcp.json", "mcpServers")
+    assert stat.S_IMODE((place / ".cursor/mcp.json").stat().st_mode) == 0o640
 
 
 def test_a_pin_goes_with_an_install_without_it(folder: Path, open_kb: Open) -> None:

@@ -21,15 +21,7 @@ from memory_kb.errors import VaultNotFound
 from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.changes import Change
-from memory_kb.store.file_edits import (
-    FileEdit,
-    Staged,
-    count_missing,
-    discard,
-    prune_folders,
-    read_if_there,
-    sync_folders,
-)
+from memory_kb.store.file_edits import FileEdit, count_missing, prune_folders, read_if_there, stage, sync_folders
 from memory_kb.text import hash_of, load_json
 
 if TYPE_CHECKING:
@@ -143,15 +135,11 @@ class AgentFiles:
         return run._replace(changes=(*run.changes, *views), notices=(*run.notices, *self.notices))
 
     def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Planned]) -> RunReport:
-        staged: list[Staged] = []
-        try:
-            staged.extend(Staged(one.edit, one.file) for one in outer)
+        with stage((one.edit, one.file) for one in outer) as staged:
             run = self._writer.run(verb, plan)
             for one in staged:
                 one.commit()
             sync_folders(one.file for one in outer)
-        finally:
-            discard(staged)
         return run
 
     def _write_record(self) -> None:

@@ -64,13 +64,7 @@ def write_file(note: "Memory | NoteText", text: str, reason: str) -> Change:
 
 
 def set_fields(note: "Memory | NoteText", entry_id: str, values: "Mapping[str, Value]", reason: str) -> Change:
-    """Plan to set fields of an entry; those that have the value already stay as written.
-
-    Example:
-        >>> from memory_kb.store.file_edits import NoteText
-        >>> set_fields(NoteText("a.md", b"---\\nid: x\\n---\\n"), "x", {"status": "retired"}, "It is over.").word
-        'set'
-    """
+    """Plan to set fields of an entry; those that have the value already stay as written."""
     public = {name: cut_private_values(value) for name, value in values.items()}
     return Change(note.path, "set", reason, entry_id, note.hash, values=public)
 
@@ -154,11 +148,5 @@ def plan_replaced(memory: Memory, by: str, reason: str, values: "Mapping[str, Va
 
 
 def with_words(memory: Memory, name: str, *words: str) -> list[str]:
-    """Return a list of words of the entry, such as `sources`, with some more, without repetitions.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> with_words(Memory("x", "a.md", "", Location(), "T", "", metadata={"flags": ["review"]}), "flags", "review", "stale")
-        ['review', 'stale']
-    """
+    """Return a list of words of the entry, such as `sources`, with some more, without repetitions."""
     return list(dict.fromkeys((*memory.words(name), *words)))

@@ -194,33 +194,35 @@ class Staged:
             os.replace(self._temporary, self._target)
 
 
-def discard(staged: Sequence[Staged]) -> None:
-    """Leave no trace of those edits that were not committed."""
-    for one in reversed(staged):
-        one.discard()
+@contextlib.contextmanager
+def stage(edits: Iterable[tuple[FileEdit, Path]], scratch: Path | None = None) -> Iterator[Sequence[Staged]]:
+    """Stage and flush the edits of some files, and leave no trace of those that were not committed.
+
+    Temporary files are made in `scratch` where that can be.
+    """
+    staged: list[Staged] = []
+    try:
+        staged.extend(Staged(edit, file, scratch) for edit, file in edits)
+        if len(staged) < _MANY:
+            for one in staged:
+                one.flush()
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            # A disk takes some at a time together.
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(Staged.flush, staged))
+        yield staged
+    finally:
+        for one in reversed(staged):
+            one.discard()
 
 
 def apply(edit: FileEdit, file: Path, scratch: Path | None = None) -> None:
-    """Carry out one edit, complete or not at all; its temporary file is made in `scratch` where that can be."""
-    staged = Staged(edit, file, scratch)
-    try:
-        staged.flush()
-        staged.commit()
+    """Carry out one edit, complete or not at all."""
+    with stage([(edit, file)], scratch) as (one,):
+        one.commit()
         sync_folders([file])
-    finally:
-        staged.discard()
-
-
-def flush_all(staged: Sequence[Staged]) -> None:
-    """Force the bytes of many edits to the disk, some at a time: a disk takes them together."""
-    if len(staged) < _MANY:
-        for one in staged:
-            one.flush()
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(Staged.flush, staged))
 
 
 def sync_folders(files: Iterable[Path]) -> None:

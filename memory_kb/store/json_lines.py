@@ -45,12 +45,7 @@ def dump_line(line: Mapping[str, Any]) -> bytes:
 
 
 def parse_line(line: bytes) -> Mapping[str, Any] | None:
-    """Return the object on a line, or None where there is none.
-
-    Example:
-        >>> parse_line(b'{"a": 1}'), parse_line(b'{"a": '), parse_line(b"7")
-        ({'a': 1}, None, None)
-    """
+    """Return the object on a line, or None where there is none."""
     try:
         found = load_json(line)
     except ValueError:

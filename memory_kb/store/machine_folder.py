@@ -2,7 +2,6 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
-import itertools
 import os
 import stat
 import sys
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from memory_kb.errors import VaultNotFound
 from memory_kb.machine_seal import SealKey, load_seal_key
 from memory_kb.regular_files import DATABASE, MACHINE, SIDE_FILES, make_folder, open_for_reading, replace_file
-from memory_kb.text import pluralize
+from memory_kb.text import first_free, pluralize
 from memory_kb.vault import PLAIN_MARK, Vault, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
@@ -80,8 +79,7 @@ def _is_new(folder: Path) -> bool:
 
 def _set_aside(folder: Path) -> Path:
     """Give a machine folder another name that git ignores, and make an empty one in its place; return the name."""
-    places = (folder.with_name(ASIDE if number == 1 else f"{ASIDE}-{number}") for number in itertools.count(1))
-    aside = next(place for place in places if not os.path.lexists(place))
+    aside = folder.with_name(first_free(ASIDE, lambda name: os.path.lexists(folder.with_name(name))))
     os.rename(folder, aside)
     folder.mkdir()
     if not aside.is_symlink() and aside.is_dir():

@@ -21,12 +21,7 @@ _MARK = 40
 
 
 def printable_line(text: str) -> str:
-    """Return a short name on one line.
-
-    Example:
-        >>> printable_line("a\\nb")
-        'a b'
-    """
+    """Return a short name on one line."""
     if len(text) <= 400 and text.isascii() and text.isprintable() and " " not in text:
         return text
     return " ".join(text[:400].encode("utf-8", "replace").decode().split())
@@ -74,12 +69,7 @@ def missing(count: int) -> str:
 
 
 def strings_of(value: object, depth: int = 0) -> Iterator[str]:
-    """Yield the texts of a JSON value, without the names of its fields.
-
-    Example:
-        >>> list(strings_of({"command": "ls", "more": ["a", 1]}))
-        ['ls', 'a']
-    """
+    """Yield the texts of a JSON value, without the names of its fields."""
     if isinstance(value, str):
         yield value
     elif depth < _DEPTH and isinstance(value, Mapping | list):
@@ -158,12 +148,7 @@ class EventFilter(NamedTuple):
     until: str | None = None
 
     def has(self, event: Event) -> bool:
-        """Return whether an event is asked for.
-
-        Example:
-            >>> EventFilter(types=("tool_call",), agent="coder").has(Event(type="tool_call", agent="coder"))
-            True
-        """
+        """Return whether an event is asked for."""
         return (
             (not self.types or event.type in self.types or event.event in self.types)
             and all(getattr(self, name) in (None, getattr(event, name)) for name in ("agent", "job", "task", "session"))
@@ -315,12 +300,7 @@ def searchable(event: Event) -> str:
 
 
 def seconds_between(began: str, moment: str) -> float:
-    """Return the seconds from one moment of a log to another, 0 where either is missing.
-
-    Example:
-        >>> seconds_between("2026-03-01T10:00:00.000Z", "2026-03-01T10:02:00.500Z"), seconds_between("", "x")
-        (120.5, 0.0)
-    """
+    """Return the seconds from one moment of a log to another, 0 where either is missing."""
     try:
         return max(0.0, (datetime.fromisoformat(moment) - datetime.fromisoformat(began)).total_seconds())
     except (ValueError, TypeError):

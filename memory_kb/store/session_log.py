@@ -236,12 +236,7 @@ DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def check_id(session: str) -> str:
-    """Return a session id that may become the name of a file.
-
-    Example:
-        >>> check_id("burst_20260321T120000_001")
-        'burst_20260321T120000_001'
-    """
+    """Return a session id that may become the name of a file."""
     if found := find_secret(session):
         raise SecretRefused(found, "the session's name")
     if not _ID.fullmatch(session) or DEVICES.match(session) or session.endswith("."):

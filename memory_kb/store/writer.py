@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from itertools import repeat
 from pathlib import Path
 
 from memory_kb.credentials import find_secret, redact
@@ -24,12 +23,11 @@ from memory_kb.store.file_edits import (
     NoteText,
     Staged,
     apply,
-    discard,
-    flush_all,
     mode_of,
     prune_folders,
     read_if_there,
     read_note_text,
+    stage,
     sweep_scratch,
     sync_folders,
 )
@@ -191,14 +189,10 @@ class Writer:
         run = Run(name, self._vault.timestamp(), verb, files, undoes, self.occasion, decisions)
         ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
         targets = [self.writable(edit.path) for edit in ordered]
-        journal, staged = self.journal, list[Staged]()
+        journal = self.journal
         sweep_scratch(journal.scratch, (file.parent for file in targets))
-        try:
-            staged.extend(map(Staged, ordered, targets, repeat(journal.scratch)))
-            flush_all(staged)
+        with stage(zip(ordered, targets, strict=True), journal.scratch) as staged:
             _commit_all(staged, journal, journal.begin(run))
-        finally:
-            discard(staged)
         journal.end(name)
         return name, self._index_written(edit.path for edit in edits)
 
