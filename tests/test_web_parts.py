@@ -17,7 +17,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.context.highlight import mark
 from memory_kb.markdown.document import parse_document
 from memory_kb.settings import Ranking
-from memory_kb.store.attachments import Attachments
+from memory_kb.store.project_files import Attachments
 from memory_kb.web.app import check_attachment
 from memory_kb.web.charts import Curve, draw_curve
 from memory_kb.web.render import LinkBase, render_note

@@ -38,11 +38,10 @@ from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING
 from memory_kb.reports import RunReport
 from memory_kb.search.scoring import decay, prominence
-from memory_kb.store.attachments import Attachments
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.store.file_edits import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
-from memory_kb.store.project_files import project_files
+from memory_kb.store.project_files import Attachments, project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
 from memory_kb.store.writer import Writer
 from memory_kb.terms import name_key

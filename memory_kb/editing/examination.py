@@ -30,9 +30,8 @@ from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures, is_within
 from memory_kb.memory import Memory
 from memory_kb.model import Entry, Span
-from memory_kb.store.attachments import Attachments
 from memory_kb.store.file_edits import NoteText
-from memory_kb.store.project_files import project_files
+from memory_kb.store.project_files import Attachments, project_files
 from memory_kb.store.writer import Writer
 from memory_kb.terms import name_key
 from memory_kb.text import count_tokens, encode, short_id, shorten

@@ -26,7 +26,7 @@ from memory_kb.markdown.links import is_attachment
 from memory_kb.model import Span
 from memory_kb.regular_files import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
-from memory_kb.store.attachments import list_attachments
+from memory_kb.store.project_files import list_attachments
 from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault

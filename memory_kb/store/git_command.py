@@ -65,7 +65,7 @@ def run_git(
     arguments: Sequence[str],
     *,
     seconds: float,
-    stdin: bytes | None = None,
+    stdin: bytes = b"",
     with_hooks: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a git command in a folder.
@@ -85,7 +85,7 @@ def run_git(
     options = [word for name, value in off.items() for word in ("-c", f"{name}={value}")]
     command, *rest = arguments
     words = ("--no-pager", *options, command, *_MORE.get(command, ()), *rest)
-    return _call(folder, variables, words, seconds=seconds, stdin=stdin)
+    return _call(folder, variables, words, seconds, stdin)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     variables = _environment(environ)
     asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
     try:
-        done = _call(folder, variables, asked, seconds=_SECONDS)
+        done = _call(folder, variables, asked, _SECONDS)
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     found: dict[str, str] = {}
@@ -135,24 +135,19 @@ def _switch_off(
         if name.startswith("gpg."):
             found[name] = _SIGNERS.get(name, "")
     if with_hooks and "core.hookspath" in started:
-        output = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=_SECONDS)
+        output = _call(folder, variables, ("rev-parse", "--git-common-dir"), _SECONDS)
         common = os.path.join(folder, os.fsdecode(output.stdout).rstrip("\n"))
         found["core.hooksPath"] = os.path.join(common, "hooks")
     return found
 
 
 def _call(
-    folder: Path,
-    variables: dict[str, str],
-    arguments: Sequence[str],
-    *,
-    seconds: float,
-    stdin: bytes | None = None,
+    folder: Path, variables: dict[str, str], arguments: Sequence[str], seconds: float, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(  # noqa: S603 - no shell, and the words are options of ours and names of files
         ["git", "-C", str(folder), *arguments],  # noqa: S607 - the git that the person uses
         capture_output=True,
-        input=b"" if stdin is None else stdin,
+        input=stdin,
         timeout=seconds,
         check=False,
         env=variables,
@@ -233,17 +228,13 @@ class GitQueries:
         self._ask = functools.cache(self._ask_git)
 
     def _ask_git(self, *arguments: str) -> bytes | None:
-        if not self._is_there or self._left <= 0:
+        # Whether a repository is around is found out without starting git.
+        if self._left <= 0 or find_repository(Path(os.path.realpath(self._folder))) is None:
             return None
         began = time.monotonic()
         output = ask_git(self._folder, self._environ, arguments, self._left)
         self._left -= time.monotonic() - began
         return output
-
-    @functools.cached_property
-    def _is_there(self) -> bool:
-        """Whether a repository is around, found out without starting git."""
-        return find_repository(Path(os.path.realpath(self._folder))) is not None
 
     def head(self) -> str | None:
         """Return the last commit, shortened."""

@@ -204,8 +204,7 @@ class Journal:
 
     def unfinished(self) -> Run | None:
         """Return the run that was killed, if the last one was."""
-        size = self.size
-        if not size:
+        if not (size := self.size):
             return None
         with open_for_reading(self.file) as stream:
             stream.seek(max(0, size - _TAIL))

@@ -129,45 +129,33 @@ def iterate_array(text: str, keys: tuple[str, ...] = ()) -> Iterator[Element]:
         >>> list(iterate_array("[1, oops]"))[-1].wrong
         'not valid JSON after element 1 (line 1)'
     """
-    at = _skip(text, int(text.startswith("\ufeff")))
-    if text.startswith("{", at):
-        whole, _ = _decode(text, at, 1)
-        found = [] if whole.wrong else [whole.value[key] for key in keys if isinstance(whole.value.get(key), list)]
-        yield from itertools.starmap(Element, enumerate(found[0], 1)) if found else [whole]
-    elif text.startswith("[", at):
-        yield from _read_array(text, _skip(text, at + 1))
-    else:
-        yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
-
-
-def _read_array(text: str, at: int) -> Iterator[Element]:
-    number = 0
-    while not text.startswith("]", at):
-        number += 1
-        one, at = _decode(text, at, number)
-        yield one
-        if one.wrong:
-            return
-        at = _skip(text, at)
-        if text.startswith(",", at):
+    at, number = _skip(text, int(text.startswith("\ufeff"))), 1
+    try:
+        if text.startswith("{", at):
+            whole, _ = json_decoder().raw_decode(text, at)
+            found = next((whole[key] for key in keys if isinstance(whole.get(key), list)), [whole])
+            yield from itertools.starmap(Element, enumerate(found, 1))
+        elif not text.startswith("[", at):
+            yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
+        else:
             at = _skip(text, at + 1)
-        elif not text.startswith("]", at):
-            yield _broken(text, at, number + 1)
-            return
+            while not text.startswith("]", at):
+                value, at = json_decoder().raw_decode(text, at)
+                yield Element(number, value)
+                number, at = number + 1, _skip(text, at)
+                if text.startswith(",", at):
+                    at = _skip(text, at + 1)
+                elif not text.startswith("]", at):
+                    yield _broken(text, at, number)
+                    return
+    except (ValueError, RecursionError):
+        yield _broken(text, at, number)
 
 
 def _skip(text: str, at: int) -> int:
     """Return the next place in a text without a blank."""
     found = _BLANKS.match(text, at)
     return found.end() if found else at
-
-
-def _decode(text: str, at: int, number: int) -> tuple[Element, int]:
-    try:
-        value, end = json_decoder().raw_decode(text, at)
-    except (ValueError, RecursionError):
-        return _broken(text, at, number), at
-    return Element(number, value), end
 
 
 def _broken(text: str, at: int, number: int) -> Element:

@@ -1,16 +1,17 @@
-"""Find cited files and paths in the project."""
+"""Find the files that notes name: those of the project that they cite, and attachments."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from memory_kb.regular_files import read_file
+from memory_kb.regular_files import read_file, visible_files
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ProjectFiles:
     """A project's files, and its history if there is one; git may take `seconds` for all questions together."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], seconds: float = 60.0) -> None:
-        self.folder = folder
+        self.folder, self._top = folder, os.path.realpath(folder)
         self._environ, self._seconds = environ, seconds
         self._read: dict[str, CitedFile] = {}
 
@@ -55,10 +56,6 @@ class ProjectFiles:
         from memory_kb.store.git_command import GitQueries
 
         return GitQueries(self.folder, self._environ, self._seconds)
-
-    @cached_property
-    def _top(self) -> str:
-        return os.path.realpath(self.folder)
 
     def read(self, path: str) -> CitedFile:
         """Return a file; nothing outside of the folder is opened, and nothing that is no plain file."""
@@ -122,3 +119,39 @@ def _relative_to(path: str, project: Path) -> str | None:
         with contextlib.suppress(ValueError):
             return Path(place).relative_to(top).as_posix()
     return None
+
+
+def list_attachments(folder: Path) -> dict[str, list[str]]:
+    """Return the paths of attachments outside of hidden folders by their names in lower case, short paths first."""
+    from memory_kb.markdown.links import is_attachment
+
+    found: dict[str, list[str]] = {}
+    for file in visible_files(folder):
+        if is_attachment(file.name):
+            found.setdefault(file.name.casefold(), []).append(file.relative_to(folder).as_posix())
+    for paths in found.values():
+        paths.sort(key=lambda path: (path.count("/"), path))
+    return found
+
+
+class Attachments:
+    """The attachments of a vault; its folders are read when a file is asked for by its name alone."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        return list_attachments(self._vault.folder)
+
+    def named(self, name: str) -> list[str]:
+        """Return the paths of the files with a name, short ones first."""
+        return self._by_name.get(name.casefold(), [])
+
+    def find(self, target: str, source: str) -> str | None:
+        """Return the path of the file that a note's link leads to: beside the note, from the top, else by its name."""
+        for folder in (posixpath.dirname(source), ""):
+            path = posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
+            if not path.startswith("..") and os.path.isfile(self._vault.resolve(path)):
+                return path
+        return next(iter(self.named(target)), None) if "/" not in target else None

@@ -258,16 +258,7 @@ class _PlannedFiles:
 
 
 def diff(files: Iterable[FileEdit]) -> str:
-    """Return a unified diff of some files.
-
-    Example:
-        >>> print(diff([FileEdit("a.md", b"One.\\n", b"Two.\\n")]), end="")
-        --- a.md
-        +++ a.md
-        @@ -1 +1 @@
-        -One.
-        +Two.
-    """
+    """Return a unified diff of some files."""
     import difflib
 
     lines: list[str] = []

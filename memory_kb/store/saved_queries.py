@@ -112,25 +112,14 @@ def _read_query(written: YamlItem) -> tuple[SavedQuery | None, list[str]]:
 
 
 def write_queries(queries: Sequence[SavedQuery]) -> str:
-    """Return queries as the text of a file that reads back as the same.
-
-    Example:
-        >>> print(write_queries([SavedQuery("flaky: tests", ("a", "b"))]), end="")
-        - question: 'flaky: tests'
-          expect: [a, b]
-    """
+    """Return queries as the text of a file that reads back as the same."""
     from memory_kb.markdown.splice import emit
 
     return "".join(f"- question: {emit(one.question)}\n  expect: {emit(list(one.expect))}\n" for one in queries)
 
 
 def names_entry(wanted: str, entry_id: str, path: str) -> bool:
-    """Return whether an expected id, a beginning of one, or a path names an entry.
-
-    Example:
-        >>> names_entry("69712e00", "69712e00-2428", "a.md"), names_entry("697", "69712e00-2428", "a.md"), names_entry("a.md", "x", "a.md")
-        (True, False, True)
-    """
+    """Return whether an expected id, a beginning of one, or a path names an entry."""
     return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
 
 

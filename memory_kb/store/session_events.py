@@ -51,12 +51,7 @@ def text_of(value: object, depth: int = 0) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return head and tail of a text that is too long, saying what is missing.
-
-    Example:
-        >>> cut("a" * 190 + "z" * 10, 40)
-        'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\n[… 160 characters …]\\nzzzzzzzzzz'
-    """
+    """Return head and tail of a text that is too long, saying what is missing."""
     if len(text) <= limit + _MARK:
         return text
     tail = limit // 4

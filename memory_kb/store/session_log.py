@@ -301,6 +301,7 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     # Nearly never: so all of them are looked at at once.
     if len(together) > MAX_EVENT_TEXT or redact(together).text != together:
         labels = {name: _clean_text(text, found) for name, text in labels.items()}
+    is_own_answer = draft.type == "tool_result" and is_own_call(draft.tool, draft.args)
     event = draft._replace(
         **{"job": begun.job, "task": begun.task, "agent": begun.agent} | labels,
         ts=draft.ts or format_time(now),
@@ -308,7 +309,7 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
         error=error,
         args=None if draft.args is None else _clean_values(draft.args, found, MAX_EVENT_TEXT // 10),
         extra=_clean_values(draft.extra, found, MAX_EVENT_TEXT) if draft.extra else {},
-        injected=draft.injected or _judge(draft, content),
+        injected=draft.injected or ("whole" if is_own_answer else classify_own_text(content or "")),
     )
     return Prepared(event, tuple(sorted(found)))
 
@@ -331,12 +332,6 @@ def complete_end(last: Event | None, new: Event) -> Event | None:
     args = {**(last.args or {}), **(new.args or {})}
     content = last.content if new.content is None else new.content
     return None if (args, content) == (last.args or {}, last.content) else new._replace(args=args, content=content)
-
-
-def _judge(draft: Event, content: str | None) -> str | None:
-    if draft.type == "tool_result" and is_own_call(draft.tool, draft.args):
-        return "whole"
-    return classify_own_text(content) if content else None
 
 
 def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_EVENT_TEXT) -> str:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
 
-from memory_kb.credentials import find_secret, redact
+from memory_kb.credentials import redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
 from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem
@@ -33,7 +33,7 @@ from memory_kb.store.file_edits import (
 )
 from memory_kb.store.journal import FileRecord, Journal, Run
 from memory_kb.store.machine_folder import prepare_machine
-from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
+from memory_kb.store.render_changes import Composition, compose, diff, paths_of
 from memory_kb.store.safe_paths import find_target
 from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, count_day_folders, hold_lock
@@ -184,7 +184,8 @@ class Writer:
         edits = composition.files
         if not edits:
             return None, ()
-        decisions, files = _without_secrets(composition.decisions), tuple(map(_record, edits))
+        decisions = tuple(one._replace(reason=redact(one.reason).text) for one in composition.decisions)
+        files = tuple(map(_record, edits))
         name = uuid.uuid4().hex[:8]
         run = Run(name, self._vault.timestamp(), verb, files, undoes, self.occasion, decisions)
         ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
@@ -295,24 +296,12 @@ def _planned_anew(path: str, plan: Sequence[Change], composition: Composition, r
 
 
 def scopes_of(paths: Iterable[str]) -> set[str]:
-    """Return the scopes whose lock is needed to write to some files.
-
-    Example:
-        >>> scopes_of(["~global/rules/a.md"])
-        {'global'}
-    """
+    """Return the scopes whose lock is needed to write to some files."""
     return {"global" if path.startswith(GLOBAL_PREFIX) else "project" for path in paths}
 
 
 def _views(composition: Composition) -> tuple[ChangeView, ...]:
     return tuple(ChangeView(one.action, one.path, one.entry_id, one.reason, one.to) for one in composition.decisions)
-
-
-def _without_secrets(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
-    """Return decisions with reasons that quote no credential."""
-    if find_secret("\n".join(one.reason for one in decisions)) is None:
-        return decisions
-    return tuple(one._replace(reason=redact(one.reason).text) for one in decisions)
 
 
 def _record(edit: FileEdit) -> FileRecord:

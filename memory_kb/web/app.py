@@ -15,7 +15,7 @@ from starlette.routing import Route
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.serving.host_check import ListenAddress, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
-from memory_kb.store.attachments import Attachments
+from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web import entries, overview, search
