@@ -34,22 +34,36 @@ class CredentialPattern(NamedTuple):
     lead: int | None
 
 
-#: What services give out with a mark in front: name, keywords, pattern.
+#: What is not in front of a token.
+_FREE = r"(?<![A-Za-z0-9+])"
+
+
+def _rule(
+    what: str, words: tuple[str, ...], pattern: str, least: float = 0.0, judged: str = "phrase", lead: int | None = None
+) -> CredentialPattern:
+    return CredentialPattern(what, frozenset(words), lazy_regex(pattern), least, judged, lead)
+
+
+def _token(what: str, words: str, pattern: str, lead: int = 0) -> CredentialPattern:
+    return _rule(what, tuple(words.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
+
+
+#: What services give out with a mark in front.
 _TOKENS = (
-    ("an AWS access key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
-    ("an AWS access key", "absk", r"ABSK[A-Za-z0-9+/]{100,}={0,2}"),
-    (
+    _token("an AWS access key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _token("an AWS access key", "absk", r"ABSK[A-Za-z0-9+/]{100,}={0,2}"),
+    _token(
         "a GitHub token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,}",
     ),
-    (
+    _token(
         "a GitLab token",
         "glpat- gldt- glptt- glrt- glft- glimt- glagent- gloas- glsoat- glcbt- glffct- gr1348941",
         r"gl(?:pat|dt|ptt|rt|ft|imt|agent|oas|soat|cbt|ffct)-[\w.-]{20,}|GR1348941[\w-]{20,}",
     ),
-    ("a Slack token", "xox xapp-", r"(?:xox[abeoprs]|xapp)-(?=[A-Za-z0-9-]{0,40}\d{4})[A-Za-z0-9-]{10,}"),
-    (
+    _token("a Slack token", "xox xapp-", r"(?:xox[abeoprs]|xapp)-(?=[A-Za-z0-9-]{0,40}\d{4})[A-Za-z0-9-]{10,}"),
+    _token(
         "an API key",
         "sk- nvapi- tvly- gsk_ xai- pplx- r8_ fw_ csk-",
         (
@@ -59,36 +73,36 @@ _TOKENS = (
             r"|(?:gsk_|xai-|pplx-|r8_|fw_|csk-)(?=[A-Za-z0-9]{0,200}\d)[A-Za-z0-9]{24,}"
         ),
     ),
-    ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
-    (
+    _token("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
+    _token(
         "a Google token",
         "ya29. gocspx- 1//0",
         r"ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}|1//0[A-Za-z0-9_-]{40,}",
     ),
-    ("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    ("a PyPI token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
-    (
+    _token("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _token("a PyPI token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
+    _token(
         "a Hugging Face token",
         "hf_ api_org_",
         r"(?:hf|api_org)_(?=[A-Za-z0-9]{0,40}(?:\d|[a-z][A-Z][a-z]?[A-Z]))[A-Za-z0-9]{30,}(?![A-Za-z0-9_])",
     ),
-    ("a SendGrid key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    (
+    _token("a SendGrid key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    _token(
         "a Sentry token",
         "sntrys_ sntryu_",
         r"sntrys_(?=[A-Za-z0-9+/=_-]{0,100}\d)[A-Za-z0-9+/=_-]{30,}|sntryu_[0-9a-f]{40,}",
     ),
-    ("a Supabase token", "sbp_ sb_secret_", r"sbp_[0-9a-f]{32,}|sb_secret_[A-Za-z0-9_-]{20,}"),
-    ("a New Relic key", "nrak- nrii- nrjs-", r"NR(?:AK|II|JS)-(?=[A-Za-z0-9-]{0,30}\d)[A-Za-z0-9-]{19,}"),
-    ("a Grafana token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}"),
-    ("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-    (
+    _token("a Supabase token", "sbp_ sb_secret_", r"sbp_[0-9a-f]{32,}|sb_secret_[A-Za-z0-9_-]{20,}"),
+    _token("a New Relic key", "nrak- nrii- nrjs-", r"NR(?:AK|II|JS)-(?=[A-Za-z0-9-]{0,30}\d)[A-Za-z0-9-]{19,}"),
+    _token("a Grafana token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}"),
+    _token("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _token(
         "an Azure key",
         "accountkey sharedaccesskey",
         r"(?:AccountKey|SharedAccessKey)=(?P<value>[A-Za-z0-9+/]{40,}={0,2})",
     ),
-    ("a Shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    (
+    _token("a Shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    _token(
         "an access token",
         "pnu_ rdme_ rubygems_ tk-us- xkeysib- shippo_ sgp_ sm_ sq0 eaa s-s4t2 hvs. ltai hrku- tfp_ ops_eyj akcp cmvmd clojars_ dt0c01. duffel_ eza ezt",
         (
@@ -100,7 +114,7 @@ _TOKENS = (
             r"|duffel_(?:test|live)_[\w=-]{43}|EZ[AT]K[A-Za-z0-9]{54}(?![A-Za-z0-9+/])"
         ),
     ),
-    (
+    _token(
         "an access token",
         "sk.eyj fio-u- flwseck ico- p8e- sha256~ v1.0- oy2 bkua_ ccipat_ cfpat- a3- pat aqvn dnkey- test_ live_",
         (
@@ -110,17 +124,15 @@ _TOKENS = (
             r"|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|AQVN[\w-]{35,38}|dnkey-[a-z0-9=_-]{26}-[a-z0-9=_-]{52}|(?:live|test)_[a-f0-9]{35}(?![a-z0-9])"
         ),
     ),
-    ("a signed web token", "eyj", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-)
-#: Those that begin in front of their keyword, and how far at most.
-_TOKENS_IN_FRONT = (
-    ("a Stripe key", "k_live_ k_test_ k_prod_ whsec_", r"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9]{16,}", 1),
-    ("a Mailgun key", "key-", r"(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])", 3),
-    ("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 32),
-    ("a Telegram token", ":aa", r"\d{6,12}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9])", 12),
-    ("an Azure secret", "q~", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", 4),
-    ("a Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}", 14),
-    (
+    _token("a signed web token", "eyj", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    # Those that begin in front of their keyword, and how far at most.
+    _token("a Stripe key", "k_live_ k_test_ k_prod_ whsec_", r"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9]{16,}", 1),
+    _token("a Mailgun key", "key-", r"(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])", 3),
+    _token("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 32),
+    _token("a Telegram token", ":aa", r"\d{6,12}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9])", 12),
+    _token("an Azure secret", "q~", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", 4),
+    _token("a Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}", 14),
+    _token(
         "an access token",
         "_v1_ dckr_ hvs. hvb. lin_api_ atatt3 age-secret-key- dapi pul- dp. fo1_ fm1 fm2_ figd_ ntn_ nfp_ tskey- pscale_ pmak-",
         (
@@ -132,7 +144,7 @@ _TOKENS_IN_FRONT = (
         ),
         3,
     ),
-    ("an access token", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", 36),
+    _token("an access token", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", 36),
 )
 
 #: Services whose keys have no mark, and are known by the service's name before them.
@@ -143,8 +155,6 @@ _SERVICES = (
     " sendbird sentry snyk sonar squarespace sumologic telegram travis trello twitch twitter typeform yandex zendesk"
 )
 
-#: What is not in front of a token.
-_FREE = r"(?<![A-Za-z0-9+])"
 _DISCORD = (
     r"[MNO](?<![A-Za-z0-9+].)[A-Za-z0-9_-]{23,25}\.(?=[A-Za-z0-9_-]{0,6}[A-Z0-9])[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
 )
@@ -211,18 +221,6 @@ _PASSWORD_WORDS = (
 )
 _PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
 _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
-
-
-def _rule(
-    what: str, words: tuple[str, ...], pattern: str, least: float = 0.0, judged: str = "phrase", lead: int | None = None
-) -> CredentialPattern:
-    return CredentialPattern(what, frozenset(words), lazy_regex(pattern), least, judged, lead)
-
-
-def _token(what: str, words: str, pattern: str, lead: int = 0) -> CredentialPattern:
-    return _rule(what, tuple(words.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
-
-
 #: A private key from its first line to its last.
 _PRIVATE_KEY = (
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
@@ -274,8 +272,7 @@ _NAME_WORDS = ("password", "passwd", "passphrase", "passwort", "pwd", "secret", 
 RULES: tuple[CredentialPattern, ...] = (
     _rule("a private key", ("private key",), _PRIVATE_KEY),
     _rule("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
-    *(_token(what, words, pattern) for what, words, pattern in _TOKENS),
-    *(_token(what, words, pattern, lead) for what, words, pattern, lead in _TOKENS_IN_FRONT),
+    *_TOKENS,
     # Its keywords are in every text: what begins with a capital is found faster if that is looked for first.
     _rule("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
     _rule("a webhook address", _WEBHOOK_WORDS, _WEBHOOKS, 2.0, "token", lead=40),
