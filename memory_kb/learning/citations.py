@@ -195,7 +195,7 @@ def _explain_drift(citation: Citation, finding: CitationFinding, project: Projec
     if finding.verdict != "drifted" or not citation.commit:
         return finding
     reference, source = citation.reference, project.read(citation.reference.path)
-    before = split_lines(project.text_at(citation.commit, reference.path) or "")
+    before = split_lines(project.git.text_at(citation.commit, reference.path) or "")
     span = reference.lines or (1, len(before))
     if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
         return finding

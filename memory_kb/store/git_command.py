@@ -214,6 +214,8 @@ def ask_git(
 
 
 _HEX = re.compile(r"[0-9a-f]{7,64}")
+#: A larger file is not looked into.
+_MAX_BYTES = 2_000_000
 
 
 class GitQueries:
@@ -263,10 +265,10 @@ class GitQueries:
             return None
         return _one_line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
-    def text_at(self, commit: str, path: str, most: int) -> str | None:
-        """Return what a file said at a commit, or None where it was not there or has more bytes."""
+    def text_at(self, commit: str, path: str) -> str | None:
+        """Return what a file said at a commit, or None where it was not there or is too large."""
         data = self._ask("cat-file", "blob", f"{commit}:./{path}") if _HEX.fullmatch(commit) else None
-        return None if data is None or len(data) > most else data.decode("utf-8", "surrogateescape")
+        return None if data is None or len(data) > _MAX_BYTES else data.decode("utf-8", "surrogateescape")
 
 
 def _one_line(output: bytes | None) -> str | None:

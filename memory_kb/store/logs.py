@@ -93,9 +93,8 @@ class RetrievalLog:
     def read(self, session: str | None = None) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first: those of a session, or all."""
         for line in read_objects(self.file, json_needle(session) if session else b'"ids"'):
-            if session and line.get("session") != session:
-                continue
-            if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
+            is_wanted = not session or line.get("session") == session
+            if is_wanted and isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
                 texts = {name: str(line[name]) for name in _RETRIEVAL_TEXTS if line.get(name) is not None}
                 ids = tuple(map(str, line["ids"]))
                 yield Retrieval(**{"ts": "", **texts}, ids=ids, injected=line.get("injected") is True)
@@ -119,12 +118,10 @@ class RetrievalLog:
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
         for line in read_objects(self.file, json_needle(session) if session else b'"credit"'):
-            if session and line.get("credit") != session:
-                continue
-            counts = line.get("counts")
-            if isinstance(line.get("credit"), str) and isinstance(counts, dict):
+            key, counts = line.get("credit"), line.get("counts")
+            if (not session or key == session) and isinstance(key, str) and isinstance(counts, dict):
                 good = {name: count for name, count in counts.items() if type(count) is int}
-                yield Credit(line["credit"], good, line.get("done") is True)
+                yield Credit(key, good, line.get("done") is True)
 
     def trim(self, before: str) -> int:
         """Drop the lines from before a moment; return how many.

@@ -79,10 +79,6 @@ class ProjectFiles:
             return CitedFile(path, "unreadable", reason=f"has more than {MAX_BYTES:,} bytes")
         return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
 
-    def text_at(self, commit: str, path: str) -> str | None:
-        """Return what a file said at a commit."""
-        return self.git.text_at(commit, path, MAX_BYTES)
-
 
 def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
     """Return the files around a vault's notes, for what these cite; git gets `seconds` for all questions together."""
