@@ -105,7 +105,7 @@ def with_stated(episodes: Iterable[EpisodeRecord], memories: Iterable[Memory]) -
 
     def add_stated(one: EpisodeRecord) -> EpisodeRecord:
         learnings = dict.fromkeys((*one.diary.key_learnings, *stated.get(one.diary.session_id or "-", ())))
-        return one._replace(diary=replace(one.diary, key_learnings=tuple(learnings)))
+        return one._replace(diary=one.diary._replace(key_learnings=tuple(learnings)))
 
     return tuple(map(add_stated, episodes))
 
@@ -291,8 +291,7 @@ RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 
 
-@dataclass(frozen=True, slots=True)
-class PatternReport:
+class PatternReport(NamedTuple):
     """What was decided about the rules and pitfalls found, and the entries that got more sources."""
 
     taken: tuple[Ingested, ...]

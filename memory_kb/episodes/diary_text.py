@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
@@ -36,8 +35,7 @@ _ERROR = re.compile(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<re
 _UNSOLVED = re.compile(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorLine:
+class ErrorLine(NamedTuple):
     """An error as an episode reports it; `resolution` is None while there is none."""
 
     type: str
@@ -45,8 +43,7 @@ class ErrorLine:
     resolution: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DiaryEntry:
+class DiaryEntry(NamedTuple):
     """What was done in a session, and with what outcome.
 
     `status` is success, failure or mixed; `timestamp` a moment in UTC or a day, "" where it is not
@@ -184,8 +181,7 @@ def diary_id(entry_id: str, timestamp: str) -> str:
     return f"diary_{day}_{int(digest, 16)}"
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeResult:
+class EpisodeResult(NamedTuple):
     """What was done with one episode of a session.
 
     `action` is created, updated or unchanged; edited, aged or left where the file stays as it is;
@@ -201,8 +197,7 @@ class EpisodeResult:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReflectReport:
+class ReflectReport(NamedTuple):
     """What was done with the episodes of a session; `notices` say what a language model failed to give."""
 
     session: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -86,7 +86,7 @@ class Episodes:
         ]
         run = self._writer.run("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
         left = {conflict.path for conflict in run.conflicts}
-        done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
+        done = tuple(one._replace(action="left") if one.path in left else one for one, _ in planned)
         return ReflectReport(session, done, run, tuple(dict.fromkeys(notices)))
 
     def _plan_episode(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -114,7 +114,7 @@ class Skills:
             skills = choose_candidates(result.hits, skills, _POOL * limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
         log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
-        whole = tuple(replace(one, text=self._memories.whole_text_of(memories[one.id])) for one in chosen)
+        whole = tuple(one._replace(text=self._memories.whole_text_of(memories[one.id])) for one in chosen)
         return SkillSearch(query, mode, whole, degraded)
 
     def rank(

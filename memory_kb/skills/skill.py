@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from typing import NamedTuple
@@ -31,8 +30,7 @@ _DEVIATIONS = 1.96
 _FITTING = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(NamedTuple):
     """A skill as it is listed; `text` is its body, `score` what it was ordered by.
 
     Its chance to succeed is a beta distribution from a uniform prior: `alpha` is one more than its successes, `beta`
@@ -58,8 +56,7 @@ class Skill:
     score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SkillSearch:
+class SkillSearch(NamedTuple):
     """The skills that fit a query in the order to try them, and how far the search can be trusted."""
 
     query: str
@@ -68,8 +65,7 @@ class SkillSearch:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SkillDraft:
+class SkillDraft(NamedTuple):
     """A skill to keep; the parts of its text, and tags, that are None stay as they are in a skill that exists.
 
     `body` is the whole body where it is known already. `fields` and `id` are for a new skill, `path` and `line` are
@@ -80,14 +76,13 @@ class SkillDraft:
     tags: tuple[str, ...] | None = None
     source: str | None = None
     body: str | None = None
-    fields: Mapping[str, Value] = field(default_factory=dict)
+    fields: Mapping[str, Value] = {}
     id: str | None = None
     path: str = ""
     line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class SkillWritten:
+class SkillWritten(NamedTuple):
     """A skill that was stored; `action` is created, updated, unchanged, or counted for feedback."""
 
     id: str
@@ -111,8 +106,7 @@ class SkillMoved(NamedTuple):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SkillsImported:
+class SkillsImported(NamedTuple):
     """The result of an import of skills."""
 
     skills: tuple[SkillMoved, ...]
@@ -120,8 +114,7 @@ class SkillsImported:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SkillsExported:
+class SkillsExported(NamedTuple):
     """The result of an export of skills, file by file."""
 
     files: tuple[SkillMoved, ...]
@@ -183,7 +176,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
         return {"mean": skill.mean, "ucb": skill.ucb}.get(by) or rng.betavariate(skill.alpha, skill.beta)
 
     in_order = sorted(skills, key=lambda skill: (skill.id, skill.path))
-    scored = [replace(skill, score=round(score(skill), 6)) for skill in in_order]
+    scored = [skill._replace(score=round(score(skill), 6)) for skill in in_order]
     return tuple(sorted(scored, key=lambda skill: (-(skill.score or 0.0), fold_case(skill.name), skill.id, skill.path)))
 
 
@@ -219,7 +212,7 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)
     refuse_secrets(draft.body or "", *texts_of(draft.fields), allow=allow_secret)
-    return replace(draft, text=text)
+    return draft._replace(text=text)
 
 
 def find_same_skill(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool) -> Memory | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
@@ -29,8 +29,7 @@ _SECTIONS = {"done": "Done", "needs_testing": "Needs testing", "known_issues": "
 _ID = re.compile(r"handoff-0*(\d{1,9})")
 
 
-@dataclass(frozen=True, slots=True)
-class Handoff:
+class Handoff(NamedTuple):
     """A handoff; `git_state` is what git said, or some words about it."""
 
     from_agent: str | None
@@ -73,8 +72,7 @@ class Handoff:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class HandoffReport:
+class HandoffReport(NamedTuple):
     """A handoff; `action` is created, or known where the last one says the same. `notices` name what is not there."""
 
     handoff: Handoff
@@ -188,7 +186,7 @@ class Handoffs:
         whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns, git_state or ""))
         check_draft(Draft(whole, "handoff"), allow_secret=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
-            return replace(self._store_handoff(draft, place, dry_run=dry_run), notices=tuple(notices))
+            return self._store_handoff(draft, place, dry_run=dry_run)._replace(notices=tuple(notices))
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
         """Return a handoff by its id or its number."""
@@ -225,7 +223,7 @@ class Handoffs:
         here = [self._read_whole(one) for one in self._memories.of_kinds("handoff") if one.place[:3] == place[:3]]
         last = max(here, key=_order, default=None)
         # The same message to the same agent, wherever and whenever it was stored.
-        if last and replace(last, id="", timestamp=None, scope=draft.scope, path="", line=1) == draft:
+        if last and last._replace(id="", timestamp=None, scope=draft.scope, path="", line=1) == draft:
             return HandoffReport(last, "known", RunReport(None, "handoff create"))
         # A number that was used once is not used again, not even where its entry or its file is gone.
         files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
@@ -233,7 +231,7 @@ class Handoffs:
         entry_id = f"handoff-{max(numbers, default=0) + 1:03d}"
         now = self._vault.clock()
         time, path = self._vault.timestamp(), f"{folder}/{entry_id}.md"
-        made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
+        made = draft._replace(id=entry_id, timestamp=time, scope=place.scope, path=path)
         fields: dict[str, Any] = {
             "from_agent": made.from_agent,
             "to_agent": made.to_agent,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
@@ -40,8 +40,7 @@ _STATE: Mapping[str, Any] = {"files_modified": [], "uncommitted_changes": None, 
 _CONTEXT: Mapping[str, Any] = {"tech_stack": [], "patterns_learned": [], "current_goal": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(NamedTuple):
     """What is known of an agent's work; `state` and `context` keep what others wrote there."""
 
     id: str
@@ -50,8 +49,8 @@ class Ledger:
     tasks_completed: int = 0
     completed_tasks: tuple[str, ...] = ()
     current_task: str | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = {}
+    context: Mapping[str, Any] = {}
     scope: str = "project"
     path: str = ""
     line: int = 1
@@ -69,8 +68,7 @@ class Ledger:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerReport:
+class LedgerReport(NamedTuple):
     """A ledger after a checkpoint; `action` is created, updated or unchanged, `notices` say what could not be stored."""
 
     ledger: Ledger
@@ -116,8 +114,7 @@ def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> 
     """Return a ledger as it is after a checkpoint; what is not given stays as it was."""
     names = tuple(dict.fromkeys((*known.completed_tasks, *given.get("completed_tasks", ()))))
     count = given.get("tasks_completed", known.tasks_completed + len(names) - len(known.completed_tasks))
-    return replace(
-        known,
+    return known._replace(
         last_checkpoint=moment_text(now),
         tasks_completed=max(count, len(names)),
         completed_tasks=names,
@@ -183,7 +180,7 @@ class Ledgers:
             given["current_task"] = " ".join(given["current_task"].split())
         refuse_secrets("\n".join(texts_of(given)), allow=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
-            return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
+            return self._checkpoint(name, given, place, dry_run=dry_run)._replace(notices=notices)
 
     def _ask_git(self, repository: str | os.PathLike[str] | None) -> dict[str, Any]:
         found = git_state_of(self._vault, repository)
