@@ -1,6 +1,5 @@
 """`Memory`: one entry with its text, as a value that changes are planned for."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 from collections.abc import Mapping
 from datetime import date
@@ -18,10 +17,8 @@ class Memory(NamedTuple):
     """One entry, its defaults filled in, as a value that changes are planned for.
 
     Attributes:
-        path: the file, as paths are written in output.
         hash: of the file's bytes when it was read; a change is planned against it.
         title: as it is shown: its own, else its first heading or line.
-        text: its body, as it was indexed.
         seen: the day its age counts from; None has no age.
         metadata: its frontmatter as parsed, unknown keys included.
         fault: the line from which its frontmatter cannot be read, or None.

@@ -5,7 +5,6 @@ index; a `StoredEntry` as the index lists it, without its text; a `Memory` (`mem
 changes are planned; and an `EntryView` (`memory_kb.reports`) as it is shown to whoever asks for it.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import stat_result

@@ -1,6 +1,5 @@
 """The values that verbs return: runs and their conflicts, entries, findings."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

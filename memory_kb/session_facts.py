@@ -1,6 +1,5 @@
 """The facts of a session, as its log has them: what was done, what failed, and how it ended."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -71,9 +70,7 @@ class Trace(NamedTuple):
         seq: the number of the last event that counts for it.
         began: the moment of the first event, or ""; `ended` that of the last. Where the session was
             ended much later than it was worked on, or its log was begun later, that does not count.
-        goal: the task as the person put it.
-        turns: how many messages people wrote.
-        actions: how many calls there were.
+        turns: how many messages people wrote; `actions` how many calls there were.
         steps: the actions, head and tail; `missing` were left out after the first `head`.
         checks: the last results of test runs, builds, lint runs and deployments, the newest last.
         seen: the files that were read; `constraints` are what the person said must always or never be.

@@ -1,6 +1,5 @@
 """Format entries as one line each, and select how many fit."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 import re
 from collections import Counter

@@ -1,6 +1,5 @@
 """Frame the text of entries as data for a model, so that nothing in it ends the frame."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from typing import NamedTuple
 

@@ -4,7 +4,6 @@ Words that many sections have are those of orders and of the trade, and prove no
 The sections of the others are few, so that only entries which bear on the prompt are read.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import heapq
 import math
 from collections import Counter

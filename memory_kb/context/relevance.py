@@ -1,6 +1,5 @@
 """Decide which hits of a search are about the task at all."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,11 +3,10 @@
 The first after `institutional.md` has entries in four layers: what always holds, what fits the task, procedures, links.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks, EntryLines, write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_block, as_line, flatten, frame, tame
@@ -26,12 +25,9 @@ from memory_kb.learning.playbook import (
 from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
+from memory_kb.settings import ContextSettings
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import note_name, short_id, shorten
-
-if TYPE_CHECKING:
-    from memory_kb.providers.protocols import TokenCounter
-    from memory_kb.settings import ContextSettings
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
@@ -83,14 +79,10 @@ class Summary(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What to put before an agent.
+    """What to put before an agent; `text` has all sections in their frame, "" where nothing is worth saying.
 
-    Attributes:
-        text: all sections in their frame; empty where nothing is worth saying.
-        relevant_patterns: the memories in a line each.
-        degraded: what was asked for and failed, was cut or was withheld.
-        stale: the entries in it that cite what has changed since.
-        oversize: what in it costs more than it should; `degraded` says so, too.
+    `degraded` says what was asked for and failed, was cut or was withheld, `oversize` what costs more than it should,
+    `stale` which of the entries cite what has changed since.
     """
 
     text: str
@@ -139,25 +131,19 @@ class Material(NamedTuple):
     labels: tuple[str, ...]
 
 
-class ContextBuilder:
+class ContextBuilder(NamedTuple):
     """The material of a context, and what its sections are written by.
 
     `agent_hits` are found in what an agent remembers by itself, without what it gives its model anyway.
     """
 
-    def __init__(
-        self,
-        *,
-        material: Material,
-        labels: Sequence[str],
-        today: date,
-        settings: "ContextSettings",
-        claims: ClaimChecks,
-        agent_hits: Sequence[Hit],
-        count: "TokenCounter",
-    ) -> None:
-        self.material, self.labels, self.today, self.settings = material, labels, today, settings
-        self.claims, self.agent_hits, self.count = claims, agent_hits, count
+    material: Material
+    labels: Sequence[str]
+    today: date
+    settings: ContextSettings
+    claims: ClaimChecks
+    agent_hits: Sequence[Hit]
+    counter: Callable[[str], int]
 
     def build(self) -> Context:
         """Fill the sections in their order; the first that takes an entry has it."""
@@ -167,7 +153,7 @@ class ContextBuilder:
         institutional = show_institutional(material.institutional, self.claims.marks)
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
-        layers = EntryLines(settings.layer_tokens, self.claims, self.count)
+        layers = EntryLines(settings.layer_tokens, self.claims, self.counter)
         is_whole = self._fill_layers(layers, fitting)
         taken |= layers.shown.keys()
         proxies = (one for one in material.proxy if one.memory.id not in taken)
@@ -179,7 +165,7 @@ class ContextBuilder:
             self._list("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
             _show_agent_memory(self.agent_hits),
         )
-        sections = tuple(one._replace(tokens=self.count(one.text)) for one in parts if one.text)
+        sections = tuple(one._replace(tokens=self.counter(one.text)) for one in parts if one.text)
         text = frame("\n\n".join(section.text for section in sections)) if sections else ""
         shown = _shown_memories(material, sections)
         patterns = [one for one in shown if one.kind not in ("skill", "episode") and not one.is_unverified]
@@ -190,7 +176,7 @@ class ContextBuilder:
             avoid_these=tuple(summarize(one) for one in patterns if one.kind == "pitfall"),
             applicable_skills=tuple(summarize(one) for one in shown if one.kind == "skill"),
             rules=rules,
-            tokens=self.count(text),
+            tokens=self.counter(text),
             oversize=tuple(_complain(sections, settings, is_whole=is_whole)),
         )
 
@@ -232,7 +218,7 @@ class ContextBuilder:
             self.today,
             max_tokens=settings.rule_tokens,
             max_rules=settings.max_rules,
-            count=self.count,
+            count=self.counter,
         )
         return self._with_details(chosen, {(rule.path, rule.id): rule for rule in tamed})
 
@@ -243,13 +229,13 @@ class ContextBuilder:
         for rule in sorted(shown.values(), key=lambda rule: -(rule.score or 0.0)):
             said = rule_details(memories[rule.path, rule.id])
             more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
-            room = min(_MOST, 4 * (budget - self.count(text)) - len(more) - 2)
+            room = min(_MOST, 4 * (budget - self.counter(text)) - len(more) - 2)
             if said and room >= _LEAST:
                 details = said if len(said) <= room else f"{shorten(said, room)} {more}"
                 longer = shown | {rule.id: rule._replace(text=f"{rule.text} {details}")}
-                if self.count(written := format_for_prompt(list(longer.values()))) <= budget:
+                if self.counter(written := format_for_prompt(list(longer.values()))) <= budget:
                     shown, text = longer, written
-        return selection._replace(text=text, token_count=self.count(text))
+        return selection._replace(text=text, token_count=self.counter(text))
 
     def _list(self, name: str, head: str, found: Iterable[FittingEntry], most: int, max_chars: int) -> ContextSection:
         """Return a section of passages under their files' names, until one does not fit."""
@@ -397,7 +383,7 @@ def summarize(memory: Memory) -> Summary:
     return Summary(memory.id, memory.kind, as_line(shorten(said, _SUMMARY), _SUMMARY))
 
 
-def _complain(sections: Iterable[ContextSection], settings: "ContextSettings", *, is_whole: bool) -> Iterator[str]:
+def _complain(sections: Iterable[ContextSection], settings: ContextSettings, *, is_whole: bool) -> Iterator[str]:
     for section in sections:
         if section.name == "institutional" and section.tokens > _LONG_INSTITUTIONAL:
             yield f"the institutional notes take {section.tokens:,} tokens of every context; shorten them to {_LONG_INSTITUTIONAL:,}"

@@ -282,7 +282,7 @@ class Contexts:
             settings=self._vault.settings.context,
             claims=claims,
             agent_hits=self._search_agent_memory(wanted.task),
-            count=counter.count,
+            counter=counter.count,
         ).build()
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(

@@ -1,6 +1,5 @@
 """Select what an agent is given when its session starts, whatever the task."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple

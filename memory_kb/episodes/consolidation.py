@@ -193,19 +193,9 @@ class Pitfall(NamedTuple):
     seen: tuple[tuple[EpisodeRecord, ErrorLine], ...]
 
     @property
-    def key(self) -> str:
-        """What makes it this pitfall and no other."""
-        return f"pitfall/{self.type.casefold()}/{same_words(self.message)}"
-
-    @property
     def episodes(self) -> tuple[EpisodeRecord, ...]:
         """The episodes it was seen in, oldest first."""
         return tuple({one.memory.id: one for one, _ in self.seen}.values())
-
-    def is_stated_by(self, memory: Memory) -> bool:
-        """Return whether an entry warns of this already: it quotes the message."""
-        words = same_words(generalise(memory.text))
-        return same_words(generalise(self.message.removesuffix("…").rstrip())) in words
 
     @property
     def solutions(self) -> list[str]:
@@ -366,9 +356,13 @@ class Consolidation:
         draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, _TITLE))
         reason = f"It was met in {pluralize(len(pitfall.episodes), 'episode')}."
         fields: dict[str, Value] = {"confidence": pitfall_confidence(len(pitfall.episodes))}
-        learning = _make_learning(draft, fields, pitfall.episodes, pitfall.key, reason)
-        own = (memory for memory in self._pitfalls if memory.id == learning.entry_id)
-        there = next(own, None) or next(filter(pitfall.is_stated_by, self._pitfalls), None)
+        key = f"pitfall/{pitfall.type.casefold()}/{same_words(pitfall.message)}"
+        learning = _make_learning(draft, fields, pitfall.episodes, key, reason)
+        own = (one for one in self._pitfalls if one.id == learning.entry_id)
+        # One that quotes the message warns of it already.
+        said = same_words(generalise(pitfall.message.removesuffix("…").rstrip()))
+        quoting = (one for one in self._pitfalls if said in same_words(generalise(one.text)))
+        there = next(own, None) or next(quoting, None)
         if there:
             return plan_more_sources(there, pitfall.episodes, self.now, PITFALL_STEP, PITFALL_CAP, each=True)
         return learning

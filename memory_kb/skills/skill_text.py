@@ -1,6 +1,5 @@
 """Parse, write and update the Markdown of a skill, keeping what people wrote."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
