@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from itertools import islice
 from typing import NamedTuple
 
@@ -199,20 +198,13 @@ class Continuity:
             result = self._searching.search_vault(index, request, sync=True, progress=None)
             named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
             entries = (
-                one
-                for entry_id, path in named
-                for one in index.memories(EVERYTHING, path)
-                if one.id == entry_id and _is_given(one, self._vault.today())
+                one for entry_id, path in named for one in index.memories(EVERYTHING, path) if one.id == entry_id
             )
-            return tuple(islice(entries, _LINES)), result.degraded
+            given = (one for one in entries if one.may_be_given_unasked and not is_doubted(one, self._vault.today()))
+            went_well = (one for one in given if not (one.is_failed_episode or one.is_mixed_episode))
+            return tuple(islice(went_well, _LINES)), result.degraded
 
         return self._index.use(read)
-
-
-def _is_given(memory: Memory, today: date) -> bool:
-    """Return whether a line names an entry: not one that is replaced, doubted, unverified or did not go well."""
-    went_well = not (memory.is_failed_episode or memory.is_mixed_episode)
-    return went_well and memory.may_be_given_unasked and not is_doubted(memory, today)
 
 
 def _said_of(memory: Memory) -> str:

@@ -56,20 +56,12 @@ class Handoff(NamedTuple):
     @property
     def as_mapping(self) -> dict[str, Any]:
         """The handoff as JSON output shows it."""
-        return {
-            "id": self.id,
-            "from_agent": self.from_agent,
-            "to_agent": self.to_agent,
-            "timestamp": self.timestamp,
-            "context": {
-                "what_was_done": "\n".join(self.done),
-                "artifacts": list(self.artifacts),
-                "git_state": dict(self.git_state) if isinstance(self.git_state, Mapping) else self.git_state,
-                "needs_testing": list(self.needs_testing),
-                "known_issues": list(self.known_issues),
-                "relevant_patterns": list(self.relevant_patterns),
-            },
-        }
+        context: dict[str, Any] = {"what_was_done": "\n".join(self.done)}
+        for name in ("artifacts", "git_state", "needs_testing", "known_issues", "relevant_patterns"):
+            value = getattr(self, name)
+            context[name] = list(value) if isinstance(value, tuple) else value
+        head = {name: getattr(self, name) for name in ("id", "from_agent", "to_agent", "timestamp")}
+        return head | {"context": context}
 
 
 class HandoffReport(NamedTuple):

@@ -58,14 +58,9 @@ class Ledger(NamedTuple):
     @property
     def as_mapping(self) -> dict[str, Any]:
         """The ledger as JSON output shows it, with all of its fields."""
-        return {
-            "agent_id": self.agent_id,
-            "last_checkpoint": self.last_checkpoint,
-            "tasks_completed": self.tasks_completed,
-            "current_task": self.current_task,
-            "state": {**_STATE, **self.state},
-            "context": {**_CONTEXT, **self.context},
-        }
+        names = ("agent_id", "last_checkpoint", "tasks_completed", "current_task")
+        parts = {"state": {**_STATE, **self.state}, "context": {**_CONTEXT, **self.context}}
+        return {name: getattr(self, name) for name in names} | parts
 
 
 class LedgerReport(NamedTuple):
