@@ -89,11 +89,9 @@ class NotesInGit:
         if self._repository is None or not moment:
             return PastNotes()
         found = self._repository.git("rev-list", "-1", f"--before={moment}", "HEAD").decode().strip()
-        if not found:
-            return PastNotes()
-        if found not in self._known:
+        if found and found not in self._known:
             self._known[found] = self._read(self._repository, found)
-        return self._known[found]
+        return self._known.get(found, PastNotes())
 
     def _read(self, repository: Repository, commit: str) -> PastNotes:
         """Return the notes of a commit; links to other files count once, as those files."""

@@ -114,11 +114,10 @@ class Services:
         ended: EndedSession | None = None,
     ) -> None:
         self.vault = vault
-        self._index = index
-        self._writer = writer
-        self._models = models
         self._cache = cache
         self._ended = ended
+        given = {"index": index, "writer": writer, "models": models}
+        self.__dict__.update((name, one) for name, one in given.items() if one is not None)
 
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
@@ -150,10 +149,6 @@ class Services:
 
     def _find_claim_problems(self) -> Iterator[Problem]:
         return self.citations.problems()
-
-    def _make_writer(self) -> memory_kb.store.writer.Writer:
-        agent_files = memory_kb.agents.agent.agent_file_names()
-        return memory_kb.store.writer.Writer(self.vault, self.index.index_written, agent_files)
 
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
@@ -208,9 +203,13 @@ class Services:
 
     # What the services below are made of.
 
-    index = made(lambda self: self._index or memory_kb.index.vault_index.VaultIndex(self.vault))
-    writer = made(lambda self: self._writer or self._make_writer())
-    models = made(lambda self: self._models or memory_kb.providers.models.Models(self.vault))
+    index = made(lambda self: memory_kb.index.vault_index.VaultIndex(self.vault))
+    writer = made(
+        lambda self: memory_kb.store.writer.Writer(
+            self.vault, self.index.index_written, memory_kb.agents.agent.agent_file_names()
+        )
+    )
+    models = made(lambda self: memory_kb.providers.models.Models(self.vault))
     memories = made(
         lambda self: memory_kb.learning.memories.Memories(self.vault, self.index, self.writer, cache=self._cache)
     )

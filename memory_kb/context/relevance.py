@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.globs import fits_any
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
-from memory_kb.model import Hit
 
 if TYPE_CHECKING:
     from memory_kb.index.port import Index
 
-#: A passage this near in meaning fits without sharing a word.
-_NEAR = 0.6
 #: The usual endings of English words, as an expression.
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
 _SUFFIX = lazy_regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
@@ -79,11 +76,6 @@ def strip_endings(word: str) -> str:
     for _ in range(2):
         short = _SUFFIX.sub("", short)
     return short
-
-
-def is_about(topic: Topic, worth: float, hit: Hit) -> bool:
-    """Return whether a hit is about a task, by the weight of the words that they share or by its vector score."""
-    return worth >= topic.needed or (hit.parts.vector is not None and hit.parts.vector >= _NEAR)
 
 
 def may_be_given(memory: Memory, today: date) -> bool:

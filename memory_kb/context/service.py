@@ -12,7 +12,6 @@ from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.relevance import (
     Topic,
     fits_files,
-    is_about,
     may_be_given,
     strip_endings,
     weigh_topic,
@@ -46,6 +45,8 @@ _FOR_FILE, _FEW = 5, 10
 _WORDS = 40
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _SHARE, _RAREST = 0.2, 6
+#: A passage this near in meaning fits without sharing a word.
+_NEAR = 0.6
 #: Beside the best, nothing is given that shares less than this with the task and scores less than that.
 _LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
 #: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
@@ -88,8 +89,8 @@ class MaterialReader:
         topic = self._topic()
         found = _unique(*self._for_files(), *self._search(topic, Filters(learning_types=("task",))))
         labels, rules = self._rules(here, {one.memory.id for one in found})
-        institutional = self._memories(here._replace(learning_types=("institutional",)))
-        always = (one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
+        institutional = self.index.memories(here._replace(learning_types=("institutional",)))
+        always = (one for one in self.index.memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
         proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
         return Material(
             institutional=sorted(
@@ -110,7 +111,7 @@ class MaterialReader:
         chosen, files = self.task.labels, self.task.files
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
         rules = []
-        for one in self._memories(wanted):
+        for one in self.index.memories(wanted):
             holds = fits_files(one, files) and not is_doubted(one, self.today) and not one.is_quarantined
             rules.append(one if holds or not one.is_live else one._replace(status="retired"))
         if chosen:
@@ -119,9 +120,6 @@ class MaterialReader:
         shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
         fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
         return labels, fitting
-
-    def _memories(self, filters: Filters) -> list[Memory]:
-        return list(self.index.memories(filters))
 
     def _topic(self) -> Topic:
         """Return what the words of the task are worth; one that no entry says counts in its other forms."""
@@ -144,23 +142,20 @@ class MaterialReader:
         if not topic.needed:
             return ()
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
-        fitting = [
-            (worth, one)
-            for worth, one in self._weigh(topic, list(self._entries_of(hits)))
-            if is_about(topic, worth, one.hit) and fits_files(one.memory, self.task.files) and self.is_kept(one.memory)
-        ]
+        found = list(self._entries_of(hits))
+        keys = [self.index.keys_of(one.memory) for one in found]
+        saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
+        fitting = []
+        for own, one in zip(keys, found, strict=True):
+            worth = sum(worth for term, worth in topic.worth.items() if not saying[term].isdisjoint(own))
+            is_about = worth >= topic.needed or (one.hit.parts.vector or 0.0) >= _NEAR
+            if is_about and fits_files(one.memory, self.task.files) and self.is_kept(one.memory):
+                fitting.append((worth, one))
         # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
         compared = [(worth, one) for worth, one in fitting if one.memory.kind != _ECHO] or fitting
         least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
         least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
         return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
-
-    def _weigh(self, topic: Topic, found: Sequence[FittingEntry]) -> Iterator[tuple[float, FittingEntry]]:
-        """Yield each entry behind the worth of the words that it shares with the task."""
-        keys = [self.index.keys_of(one.memory) for one in found]
-        saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
-        for own, one in zip(keys, found, strict=True):
-            yield sum(worth for term, worth in topic.worth.items() if not saying[term].isdisjoint(own)), one
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""

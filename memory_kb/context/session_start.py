@@ -1,6 +1,6 @@
 """Select what an agent is given when its session starts, whatever the task."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -113,8 +113,9 @@ def build_start(
         "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
     }
     lines.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
-    parts = [lines.text, *(one.text for one in tail), _say_left_out(left_out)]
-    head, rest = always.text, "\n\n".join(filter(None, parts))
+    said = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
+    notice = f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
+    head, rest = always.text, "\n\n".join(filter(None, (lines.text, *(one.text for one in tail), notice)))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
         head = _cut_head(head, rest, material.institutional[-1].path, max_chars)
     text = "\n\n".join(filter(None, (head, rest)))
@@ -155,8 +156,3 @@ def _show_handoff(memory: Memory) -> str:
     said = "; ".join(f"{name}: {' '.join(items)}" for name, items in lists.items() if items)
     people = f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
     return f"- {as_line(f'{people}: {said}', _MARK_LENGTH)} ({as_line(memory.id, 80)})"
-
-
-def _say_left_out(counts: Mapping[str, int]) -> str:
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
