@@ -152,7 +152,7 @@ def test_edits_are_small() -> None:
 
 
 def test_a_spot_in_frontmatter_knows_its_field() -> None:
-    from memory_kb.lsp.cursor import find_spot
+    from memory_kb.lsp.completion import find_spot
 
     text = "---\nlinks:\n  - to: ab\n    relation: cd\nsources: [x, yz]\n---\n"
     for word, field in (("ab", "links.to"), ("cd", "links.relation"), ("yz", "sources")):

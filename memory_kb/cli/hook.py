@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 
@@ -99,13 +99,10 @@ def answer_hook(arguments: Sequence[str]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
-        _log_failure(words, machine, f"{type(exc).__name__}: {exc}")
-
-
-def _log_failure(words: HookArguments, machine: Path | None, failure: str) -> None:
-    with contextlib.suppress(Exception):  # there may be no vault to log it in
-        _log(machine or _find_machine(words), f"{words.event[:40]} ({words.agent[:40]}): {failure}")
-    _say_aloud(failure)
+        failure = f"{type(exc).__name__}: {exc}"
+        with contextlib.suppress(Exception):  # there may be no vault to log it in
+            _log(machine or _find_machine(words), f"{words.event[:40]} ({words.agent[:40]}): {failure}")
+        _say_aloud(failure)
 
 
 def _say_aloud(message: str) -> None:
@@ -130,7 +127,6 @@ def _find_vault(words: HookArguments, folders: Sequence[str]) -> "Vault | None":
 
 
 def _find_machine(words: HookArguments) -> Path | None:
-    """Return the machine folder of the vault around us, for its log."""
     from memory_kb.store.machine_folder import choose_machine
 
     found = _find_vault(words, ())
@@ -139,16 +135,12 @@ def _find_machine(words: HookArguments) -> Path | None:
 
 def finish_in_background(vault: Path, home: str | None, machine: Path, sessions: Sequence[str] = ()) -> None:
     """Bring the index up to date and end sessions, in a process of its own that nobody need wait for."""
-    from memory_kb.regular_files import make_folder, open_for_appending
-
-    folder = make_folder(machine / "log")
-    _trim(folder / _LOG)
     import subprocess
 
     command = [sys.executable, "-P", "-m", "memory_kb", "hook", _FINISH]  # -P: no package of the folder it runs in
     command += [*sessions, "--vault", str(vault), *(("--home", home) if home else ())]
     detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
-    with open_for_appending(folder / _LOG) as log:
+    with _open_log(machine) as log:
         subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=vault, close_fds=True, **detached
         )
@@ -175,22 +167,19 @@ def _log(machine: Path | None, message: str) -> None:
         return
     from datetime import UTC, datetime
 
+    from memory_kb.text import moment_text
+
     line = " ".join(message.split())[:_MAX_LINE].encode("utf-8", "backslashreplace")
-    try:
-        from memory_kb.regular_files import make_folder, open_for_appending
-        from memory_kb.text import moment_text
-
-        folder = make_folder(machine / "log")
-        _trim(folder / _LOG)
-        with open_for_appending(folder / _LOG) as log:
-            log.write(f"{moment_text(datetime.now(UTC))} ".encode() + line + b"\n")
-    except OSError:
-        return
+    with contextlib.suppress(OSError), _open_log(machine) as log:
+        log.write(f"{moment_text(datetime.now(UTC))} ".encode() + line + b"\n")
 
 
-def _trim(file: Path) -> None:
+def _open_log(machine: Path) -> IO[bytes]:
+    """Open the log, which begins anew when it is too long."""
+    from memory_kb.regular_files import make_folder, open_for_appending, replace_file
+
+    file = make_folder(machine / "log") / _LOG
     with contextlib.suppress(OSError):
         if file.stat().st_size > _MAX_LOG:
-            from memory_kb.regular_files import replace_file
-
             replace_file(file, b"", 0o644)
+    return open_for_appending(file)

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,11 +25,9 @@ from memory_kb.cli.output import (
 )
 from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
+from memory_kb.reports import WatchReport
 from memory_kb.text import pluralize
 from memory_kb.vault import lower_priority
-
-if TYPE_CHECKING:
-    from memory_kb.reports import WatchReport
 
 
 @verb("index", dry_run="Show what would be indexed and embedded, and what that costs; write nothing.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,10 +11,8 @@ from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.output import Options, as_plain, clean, dim_id, format_place, one_line, pick, say, style
 from memory_kb.cli.print_runs import end_steps, finish_run, print_steps
 from memory_kb.model import SCOPE_ALIASES, SCOPES
+from memory_kb.reports import StageReport, StepReport
 from memory_kb.text import pluralize
-
-if TYPE_CHECKING:
-    from memory_kb.reports import StageReport, StepReport
 
 
 @verb("consolidate", dry_run=True)

@@ -11,8 +11,10 @@ from memory_kb.cli.output import (
     clean,
     dim_id,
     echo,
+    format_counts,
     format_place,
     one_line,
+    pick,
     print_json,
     print_notes,
     print_problems,
@@ -21,7 +23,7 @@ from memory_kb.cli.output import (
     use_colour,
     wrap,
 )
-from memory_kb.model import PER_ENTRY, Hit, SearchResult
+from memory_kb.model import PER_ENTRY, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,20 +48,14 @@ def index_and_print(options: Options, *, rebuild: bool = False, embed: bool = Tr
         return
     print_notes(report.notices)
     print_problems(report.problems)
-    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
-    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
-    echo(f"{counts}{embedded} in {report.seconds:.2f} s")
+    counts = pick(report, "added", "changed", "removed", "unchanged", *(["embedded"] if report.embedded else []))
+    echo(f"{format_counts(counts)} in {report.seconds:.2f} s")
 
 
 def search_and_print(options: Options, kb: KnowledgeBase, query: str, **filters: Any) -> None:
     """Search, and print what was found."""
     with ProgressLine() as progress:
         result = kb.search(query, per_entry=0 if options.as_json else PER_ENTRY, progress=progress, **filters)
-    _print_found(options, result, filters.get("file"))
-
-
-def _print_found(options: Options, result: SearchResult, file: str | None) -> None:
-    """Print the hits of a search, which may have been one for what covers a file."""
     if options.as_json:
         fields = as_plain(result)
         for hit in fields["hits"]:
@@ -72,7 +68,7 @@ def _print_found(options: Options, result: SearchResult, file: str | None) -> No
     for hits in result.notes:
         for number, hit in enumerate(hits):
             _print_hit(hit, result.query, is_further=number > 0)
-    if not result.hits and file:
+    if not result.hits and (file := filters.get("file")):
         say(f"No entry that answers this applies to {one_line(file)}.")
     elif not result.hits:
         say("No results. Try other words, or `memory-kb status` to see what is indexed.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -29,12 +29,9 @@ from memory_kb.cli.output import (
 )
 from memory_kb.cli.print_hits import search_and_print
 from memory_kb.errors import UsageError
+from memory_kb.kb import KnowledgeBase
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
-
-if TYPE_CHECKING:
-    from memory_kb.kb import KnowledgeBase
-    from memory_kb.reports import Reference
-
+from memory_kb.reports import Reference
 
 #: The word for `--kind` that searches the logs of past sessions instead of the notes.
 SESSION = "session"

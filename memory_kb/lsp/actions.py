@@ -141,14 +141,18 @@ _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
     """Return the state of an entry, as Markdown."""
-    memory, count = use.memory, use.memory.reinforcement_count
+    memory, count, shown = use.memory, use.memory.reinforcement_count, "never shown yet"
+    if use.shown:
+        marks = ", ".join(f"{count} {word}" for word, count in use.outcomes)
+        last = f", last on {use.last_shown[:10]}" if use.last_shown else ""
+        shown = f"shown {use.shown}×{last}; outcomes: {marks or 'none yet'}"
     times = f"{1 + count} (reinforced {count}×); scope × {use.scope_weight:g}"
     age = "undated" if use.age_days is None else f"{use.age_days:.0f} days old"
     lines = [
         f"**{memory.title.translate(_SIGNS)}**",
         f"{memory.kind} · {memory.place.scope} · {memory.status} · `{memory.id}`",
         f"prominence {use.prominence:.4g} = importance {memory.importance:g} × decay {use.decay:.4g} ({age}) × {times}",
-        _describe_shown(use),
+        shown,
         f"links: {links[0]} out, {links[1]} in",
     ]
     if use.claims:
@@ -156,11 +160,3 @@ def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) ->
     lines += [f"tags: {', '.join(memory.tags).translate(_SIGNS)}"] if memory.tags else []
     text = shorten(memory.text, _MOST_TEXT).translate(_SIGNS) if with_text else ""
     return "  \n".join(lines) + (f"\n\n---\n\n{text}" if text else "")
-
-
-def _describe_shown(use: EntryUse) -> str:
-    if not use.shown:
-        return "never shown yet"
-    marks = ", ".join(f"{count} {word}" for word, count in use.outcomes)
-    last = f", last on {use.last_shown[:10]}" if use.last_shown else ""
-    return f"shown {use.shown}×{last}; outcomes: {marks or 'none yet'}"

@@ -12,14 +12,40 @@ from lsprotocol import types as lsp
 from pygls.workspace import PositionCodec
 
 from memory_kb.index.editor_catalog import Catalog
-from memory_kb.lsp.cursor import blocks
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.headings import Heading, find_anchor, find_headings, heading_words_span, sections_by_heading
-from memory_kb.markdown.links import TextLink, find_links
+from memory_kb.markdown.links import TextLink, find_links, without_code
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_RULE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_KEY_LINE = re.compile(r"[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)", re.MULTILINE)
+
+
+def blocks(text: str) -> Iterator[Span]:
+    """Yield the places of frontmatter, unfinished blocks included.
+
+    Example:
+        >>> note = "---\\nki\\n---\\nText.\\n\\n---\\nid: b\\n"
+        >>> [note[one.start : one.end] for one in blocks(note)]
+        ['ki\\n', 'id: b\\n']
+    """
+    opened: int | None = None
+    bare = without_code(text)
+    for rule in _RULE.finditer(bare):
+        end = min(rule.end() + 1, len(text))
+        if opened is not None:
+            yield Span(opened, rule.start())
+            opened = None
+            continue
+        above = text[: rule.start()]
+        is_head = not above.strip(" \t\r\n\ufeff")
+        if is_head or (re.search(r"\n[ \t]*\r?\n\Z", above) and _KEY_LINE.match(text, end)):
+            opened = end
+    if opened is not None:
+        stop = re.compile(r"\n[ \t]*\r?\n").search(text, max(0, opened - 1))
+        yield Span(opened, stop.start() + 1 if stop else len(text))
 
 
 class Ruler:
@@ -87,9 +113,6 @@ class Page:
     def entry_at(self, offset: int) -> Entry | None:
         return next((entry for entry in self.document.entries if entry.span.start <= offset <= entry.span.end), None)
 
-    def entry(self, entry_id: str) -> Entry | None:
-        return next((entry for entry in self.document.entries if entry.id == entry_id), None)
-
     def body(self, entry: Entry) -> str:
         return self.text[entry.body.start : entry.body.end]
 
@@ -122,7 +145,7 @@ class Page:
 
     def place_of(self, entry_id: str) -> Span:
         """Return where an entry begins: its heading, else its first line."""
-        entry = self.entry(entry_id)
+        entry = next((entry for entry in self.document.entries if entry.id == entry_id), None)
         if entry is None:
             return Span(0, 0)
         body = self.body(entry)
@@ -257,7 +280,11 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
         detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
         kind = _KINDS.get(entry.kind, lsp.SymbolKind.String)
         whole, name = ruler.range(entry.span), ruler.range(page.place_of(entry.id))
-        children = list(_heading_symbols(page, entry))
+        children = [
+            lsp.DocumentSymbol(heading.words or "heading", lsp.SymbolKind.String, place, place)
+            for heading in page.headings
+            if entry.body.start <= heading.span.start < entry.body.end and (place := ruler.range(heading.span))
+        ]
         found.append(lsp.DocumentSymbol(title or "entry", kind, whole, name, detail=detail, children=children))
     return found
 
@@ -270,10 +297,3 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
     lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]
     return [lsp.FoldingRange(first, last) for first, last in lines if first < last]
-
-
-def _heading_symbols(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:
-    for heading in page.headings:
-        if entry.body.start <= heading.span.start < entry.body.end:
-            place = page.ruler.range(heading.span)
-            yield lsp.DocumentSymbol(heading.words or "heading", lsp.SymbolKind.String, place, place)

@@ -27,9 +27,8 @@ from memory_kb.lsp.actions import (
     read_data,
     to_diagnostic,
 )
-from memory_kb.lsp.completion import complete_at
-from memory_kb.lsp.cursor import blocks, find_spot
-from memory_kb.lsp.open_notes import Page, Subject, find_subject, list_foldings, list_symbols
+from memory_kb.lsp.completion import complete_at, find_spot
+from memory_kb.lsp.open_notes import Page, Subject, blocks, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.headings import sections_by_heading
 from memory_kb.model import Span
@@ -227,38 +226,29 @@ async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
     if found is None or named is None:
         return None
     (page, offset), subject = found, named[1]
-    if subject.is_own and subject.way in ("", "section") and not _is_in_block(page, offset):
+    is_in_block = any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
+    if subject.is_own and subject.way in ("", "section") and not is_in_block:
         return None
     link = page.link_at(offset)
     if link and subject.section:
         text = ls.notes.read(subject.path)
         section = sections_by_heading(text).get(subject.section, subject.section)
         return _make_hover(page, text[section.start : section.end].strip()[:_MOST_SECTION], link.whole)
-    state = await _describe(ls.notes, subject)
-    return _make_hover(page, state, subject.span) if state else None
+    notes, drafts = ls.notes, ls.notes.drafts()
+    try:
+        use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
+    except MemoryKBError:  # it is gone
+        return None
+    entry, links = notes.catalog.entry(subject.path, subject.entry_id), (0, 0)
+    if entry:
+        outgoing = notes.catalog.links.get((entry.path, entry.line), ())
+        links = (len(outgoing), len(notes.catalog.incoming(entry)))
+    return _make_hover(page, describe_state(use, links, with_text=not subject.is_own), subject.span)
 
 
 def _make_hover(page: Page, markdown: str, span: Span) -> lsp.Hover:
     markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown)
     return lsp.Hover(markup, page.ruler.range(span) if span.start < span.end else None)
-
-
-async def _describe(notes: Workspace, subject: Subject) -> str | None:
-    """Return the state of an entry; None where it is gone."""
-    drafts, entry = notes.drafts(), notes.catalog.entry(subject.path, subject.entry_id)
-    try:
-        use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
-    except MemoryKBError:
-        return None
-    links = (0, 0)
-    if entry:
-        outgoing = notes.catalog.links.get((entry.path, entry.line), ())
-        links = (len(outgoing), len(notes.catalog.incoming(entry)))
-    return describe_state(use, links, with_text=not subject.is_own)
-
-
-def _is_in_block(page: Page, offset: int) -> bool:
-    return any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
@@ -329,12 +319,10 @@ async def _will_rename_files(ls: NoteServer, params: lsp.RenameFilesParams) -> l
     return await ls.propose(lambda kb: kb.propose_moving(moves, drafts)._replace(moves=())) if moves else None
 
 
-@server.feature(
-    lsp.TEXT_DOCUMENT_CODE_ACTION,
-    lsp.CodeActionOptions(
-        code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
-    ),
-)
+_ACTIONS = [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor]
+
+
+@server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(_ACTIONS, resolve_provider=True))
 async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
     page, notes, said = await ls.page(params.text_document), ls.notes, params.context.diagnostics
     if page is None or notes.vault is None:

@@ -22,7 +22,6 @@ from memory_kb.text import short_id
 
 #: The most of an entry, or of a preview, that one answer holds, in characters.
 MAX_WHOLE = 40_000
-_USUAL = ("active", "compacted")
 
 
 def format_id(entry_id: str) -> str:
@@ -40,20 +39,15 @@ def format_search(result: SearchResult, asked: str) -> str:
     notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
     if not result.hits:
         return f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}"
-    return quote_entries(
-        f"{len(result.hits)} found, best first.{notes}", (_block(hit, hit.text) for hit in result.hits)
-    )
+    blocks = (_block(hit, hit.text) for hit in result.hits)
+    return quote_entries(f"{len(result.hits)} found, best first.{notes}", blocks)
 
 
 def _block(entry: Hit | EntryView, text: str) -> str:
     vault = f"{entry.vault}:" if isinstance(entry, Hit) and entry.vault else ""
-    marks = (
-        format_id(entry.id),
-        entry.kind,
-        *([] if entry.status in _USUAL else [entry.status]),
-        as_line(f"{vault}{entry.path}:{entry.line}", 200),
-    )
-    return f"### {as_line(entry.title, 120)} ({', '.join(marks)})\n{as_block(text)}"
+    status = "" if entry.status in ("active", "compacted") else f", {entry.status}"
+    marks = f"{format_id(entry.id)}, {entry.kind}{status}, {as_line(f'{vault}{entry.path}:{entry.line}', 200)}"
+    return f"### {as_line(entry.title, 120)} ({marks})\n{as_block(text)}"
 
 
 def format_entry(view: EntryView, max_chars: int = 0) -> str:
@@ -91,11 +85,8 @@ def format_learned(learned: Learned, *, what: str = "Stored") -> str:
         "reinforced": f"That was known: {place} is reinforced.",
         "known": f"That was known: {place}.",
     }
-    conflicts = learned.run.conflicts if learned.run else ()
-    text = (
-        said.get(learned.action)
-        or f"Not stored: {'; '.join(as_line(one.message) for one in conflicts) or learned.action}."
-    )
+    conflicts = "; ".join(as_line(one.message) for one in learned.run.conflicts) if learned.run else ""
+    text = said.get(learned.action) or f"Not stored: {conflicts or learned.action}."
     if learned.is_waiting:
         why = f"With {learned.waits_for}" if learned.waits_for else "From an unverified source"
         text += f" {why} it is not in use before a person approves it."
@@ -106,10 +97,8 @@ def format_run(run: RunReport, done: str, nothing: str) -> str:
     """Return what a run changed, or would."""
     left = "".join(f"\nLeft alone: {as_line(one.message)}" for one in run.conflicts)
     undo = f" (run {run.run} can be undone)" if run.run else ""
-    changes = "".join(
-        f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20]
-    )
-    return with_diff(f"{done if run.changes else nothing}{undo}{changes}{left}", run.diff)
+    lines = [f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20]]
+    return with_diff(f"{done if run.changes else nothing}{undo}{''.join(lines)}{left}", run.diff)
 
 
 def with_diff(text: str, diff: str) -> str:
@@ -132,10 +121,8 @@ def format_stats(stats: Stats) -> str:
 
 def format_steps(steps: Sequence[StepReport]) -> str:
     """Return the result of each step of a consolidation."""
-    lines = "\n".join(
-        f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps
-    )
-    return with_diff(lines, "".join(step.diff for step in steps))
+    lines = (f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps)
+    return with_diff("\n".join(lines), "".join(step.diff for step in steps))
 
 
 _MAX = 600
@@ -163,7 +150,9 @@ def explain_error(error: BaseException) -> str:
     if isinstance(error, VaultNotFound | InvalidSettings):
         return f"{_UNOPENED} ({error.code}); the person who set it up finds the reason in the server's log, or with `memory-kb status`"
     if isinstance(error, MemoryKBError):
-        hint = _HINTS.get(type(error)) or _translate(error.hint or "")
+        own = error.hint if error.hint and not error.hint.startswith("try: ") else ""
+        # A hint for the command line as one for a tool.
+        hint = _HINTS.get(type(error)) or _OPTION.sub(lambda found: found[1].replace("-", "_"), own)
         return as_line(f"{error}{f'; {hint}' if hint else ''}", _MAX)
     if isinstance(error, OSError):
         return f"the system refuses: {error.strerror or type(error).__name__}; try again, or ask the person to look at the vault"
@@ -171,10 +160,3 @@ def explain_error(error: BaseException) -> str:
         return f"the index does not answer ({as_line(str(error), 100)}); try again in a moment"
     name = type(error).__name__
     return f"memory-kb failed with an internal error ({name}); nothing is lost, and the server logged the details. Go on without it."
-
-
-def _translate(hint: str) -> str:
-    """Return a hint for the command line as one for a tool, or nothing."""
-    if hint.startswith("try: "):
-        return ""
-    return _OPTION.sub(lambda found: found[1].replace("-", "_"), hint)

@@ -22,6 +22,7 @@ _SHOWN = 60
 _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
 _FLAG: TypeAdapter[bool] = TypeAdapter(bool)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_UNFIT = re.compile(r"[\0\ud800-\udfff]")
 #: Other words for an argument, of which a tool has either the one or the other.
 ALIASES: Mapping[str, str] = {
     "value": "text",
@@ -110,10 +111,18 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
     present = {name: value for name, value in given.items() if value is not None}
     _check_texts(present)
     found: dict[str, Any] = {}
-    for name, given_value in present.items():
-        meant = _find_argument(arguments, name)
-        value = _read(meant, given_value)
-        if found.setdefault(meant.name, value) != value:
+    own = {one.name: one for one in arguments}
+    for name, value in present.items():
+        plain = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
+        meant = own.get(plain) or own.get(ALIASES.get(plain, ""))
+        if meant is None:
+            raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
+        kind = _KINDS[meant.kind]
+        try:
+            read = kind.read(value)
+        except ValueError as exc:
+            raise UsageError(f"{meant.name} must be {kind.words}, not {_show(value)}") from exc
+        if found.setdefault(meant.name, read) != read:
             raise UsageError(f"{meant.name} is given twice, also as {_show(name)}", "give it once")
     given_names = {name for name, value in found.items() if value not in ("", [])}
     missing = [one.name for one in arguments if one.is_required and given_names.isdisjoint((one.name, *one.instead))]
@@ -128,38 +137,17 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
     return f"it takes {', '.join(described) or 'no arguments'}"
 
 
-def _find_argument(arguments: Sequence[Argument], name: str) -> Argument:
-    """Return the argument that a given name means."""
-    own, plain = {one.name: one for one in arguments}, _plain(name)
-    meant = own.get(plain) or own.get(ALIASES.get(plain, ""))
-    if meant is None:
-        raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
-    return meant
-
-
-def _plain(name: str) -> str:
-    return _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
-
-
-def _read(argument: Argument, value: Any) -> Any:
-    kind = _KINDS[argument.kind]
-    try:
-        return kind.read(value)
-    except ValueError as exc:
-        raise UsageError(f"{argument.name} must be {kind.words}, not {_show(value)}") from exc
-
-
 def _read_text(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = "\n".join(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError  # noqa: TRY004 - `_read` says what was wrong
+        raise ValueError  # noqa: TRY004 - `read_arguments` says what was wrong
     return str(value)
 
 
 def _read_number(value: Any) -> int:
     if isinstance(value, bool):
-        raise ValueError  # noqa: TRY004 - `_read` says what was wrong
+        raise ValueError  # noqa: TRY004 - `read_arguments` says what was wrong
     return _NUMBER.validate_python(value)
 
 
@@ -212,11 +200,7 @@ def _check_texts(value: Any) -> None:
     size = 0
     for text in _texts(value):
         size += len(text)
-        try:
-            is_fit = b"\0" not in text.encode()
-        except UnicodeEncodeError:
-            is_fit = False
-        if not is_fit:
+        if _UNFIT.search(text):
             problem = "there is a NUL character or half of a surrogate pair in the arguments, which no note can hold"
             raise UsageError(problem, "leave it out")
     if size > MAX_CHARACTERS:

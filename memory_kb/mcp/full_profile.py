@@ -40,9 +40,9 @@ def _list(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 )
 def _forget(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     gone = kb.forget(given["id"], **chosen(given, "delete", "dry_run"))
-    text = f"Forgotten: {answers.format_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo reverts it."
-    text = "This would be forgotten." if given.get("dry_run") else text
-    return answers.with_diff(text, gone.run.diff if gone.run else "")
+    done = f"Forgotten: {answers.format_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo reverts it."
+    said = "This would be forgotten." if given.get("dry_run") else done
+    return answers.with_diff(said, gone.run.diff if gone.run else "")
 
 
 @tool(
@@ -80,10 +80,9 @@ def _why_not(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     rules = (*chosen.rules, *chosen.anti_patterns)
-    lines = "\n".join(
-        f"- {answers.format_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
-    )
-    return answers.quote_entries("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
+    lines = [f"- {answers.format_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules]
+    quoted = answers.quote_entries("Rules and pitfalls, best first.", ["\n".join(lines)])
+    return quoted if rules else "No rule fits these labels."
 
 
 @tool(
@@ -97,15 +96,11 @@ def _rules_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return answers.format_run(run, "Counted.", "Nothing changed.")
 
 
-@tool(
-    "skills_feedback",
-    "Count whether a skill worked.",
-    (
-        Argument("name", "Its id or name.", is_required=True),
-        Argument("outcome", "success or failure.", is_required=True),
-    ),
-    "changes",
-)
+_SKILL = Argument("name", "Its id or name.", is_required=True)
+_WORKED = Argument("outcome", "success or failure.", is_required=True)
+
+
+@tool("skills_feedback", "Count whether a skill worked.", (_SKILL, _WORKED), "changes")
 def _skills_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return answers.format_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
@@ -113,15 +108,12 @@ def _skills_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str
 @tool("review_list", "What waits for a judgment.", (), "reads")
 def _review_list(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
     items = kb.review.list()
-    lines = "\n".join(
+    lines = [
         f"- {answers.format_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
         for one in items[:100]
-    )
-    return (
-        answers.quote_entries(f"{len(items)} wait for a judgment.", [lines])
-        if items
-        else "Nothing waits for a judgment."
-    )
+    ]
+    quoted = answers.quote_entries(f"{len(items)} wait for a judgment.", ["\n".join(lines)])
+    return quoted if items else "Nothing waits for a judgment."
 
 
 @tool(
@@ -168,10 +160,10 @@ def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
         return "There is no handoff."
-    head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
-    return answers.quote_entries(
-        head, [as_block(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))]
-    )
+    who = f"from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}"
+    fields = {**handoff.as_mapping["context"], "what_was_done": handoff.done}
+    head = f"{as_line(handoff.id)} {who}, {handoff.timestamp}."
+    return answers.quote_entries(head, [as_block(format_mapping(fields))])
 
 
 def _notes(notices: Sequence[str]) -> str:
@@ -245,15 +237,11 @@ def _session_append(kb: KnowledgeBase, given: GivenArguments, caller: Caller) ->
 )
 def _session_end(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     written = kb.sessions.end(given.get("session") or caller.session, **chosen(given, "outcome", "summary"))
-    steps = answers.format_steps(
-        [step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts]
-    )
-    failed = sum(step.outcome == "failed" for step in written.steps)
-    lines = [f"Session {written.session}: {written.action}.", *([steps] if steps else [])]
-    if failed:
-        lines.append(
-            f"{failed} of the {len(written.steps)} steps failed; once that is fixed, session_end again does what is left."
-        )
+    shown = [step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts]
+    lines = [f"Session {written.session}: {written.action}.", *([answers.format_steps(shown)] if shown else [])]
+    if failed := sum(step.outcome == "failed" for step in written.steps):
+        of_all = f"{failed} of the {len(written.steps)} steps failed"
+        lines.append(f"{of_all}; once that is fixed, session_end again does what is left.")
     return "\n".join(lines)
 
 

@@ -29,7 +29,7 @@ from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool
 from memory_kb.serving.host_check import HostCheck, ListenAddress, bind_socket, run_server
-from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, Workers, make_say
+from memory_kb.serving.workers import Address, Workers, make_say
 from memory_kb.text import load_json
 
 INSTRUCTIONS = (
@@ -214,8 +214,7 @@ class ToolService:
         self._is_own_session = not address.environ.get(_SESSION)
         self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
         address.environ[_SESSION] = self.session
-        self._workers = Workers(address)
-        self._watcher = VaultWatcher(address, say)
+        self._workers = Workers(address, say)
 
     def make_server(self) -> Server[Any]:
         """Return the SDK's server, whose handlers run each request in a worker thread and format the result."""
@@ -243,14 +242,12 @@ class ToolService:
     def wake(self) -> None:
         """Begin to watch, if that is wanted and has not begun."""
         if self._is_watching:
-            self._watcher.begin()
+            self._workers.watcher.begin()
 
     def end(self) -> None:
         """Count what was shown, and end the workers and the watcher, within a few seconds."""
-        self._watcher.end(0.0)
         counts = self._is_own_session and self._workers.reading.has_opened
-        self._workers.close(GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
-        self._watcher.end(GRACE_SECONDS)
+        self._workers.close((lambda kb: kb.reinforce(self.session)) if counts else None)
 
     async def _call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)

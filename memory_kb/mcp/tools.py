@@ -60,22 +60,21 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     """Return past sessions that fit a query, each with its best event."""
     filters = chosen(given, "session", "agent", "since", "until", "outcome", "job", "task")
     found = kb.sessions.search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
-    lines = "\n".join(
+    if not found.hits:
+        return "No session fits."
+    lines = (
         f"- {hit.session} {hit.seq} {hit.ts[:10]} ({as_line(hit.role or hit.event or hit.type, 40)}): {as_line(hit.content_snippet)}"
         for hit in found.hits
     )
-    if not found.hits:
-        return "No session fits."
-    return answers.quote_entries(f"{pluralize(len(found.hits), 'past session')}.", [lines])
+    return answers.quote_entries(f"{pluralize(len(found.hits), 'past session')}.", ["\n".join(lines)])
 
 
 def _fit(result: SearchResult, asked: str, tokens: int) -> str:
     """Return the hits that fit into a budget with all that is around them, the first in any case."""
-    count = len(result.hits)
     answer = answers.format_search(result, asked)
-    while tokens and count > 1 and count_tokens(answer) > tokens:
-        count -= 1
-        answer = answers.format_search(result._replace(hits=result.hits[:count]), asked)
+    while tokens and len(result.hits) > 1 and count_tokens(answer) > tokens:
+        result = result._replace(hits=result.hits[:-1])
+        answer = answers.format_search(result, asked)
     return answer
 
 
@@ -156,9 +155,8 @@ def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
         word = given["kind"].strip().lower()
         words["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    return answers.format_learned(
-        kb.learn_from_agent(given["text"], applies_to=applies_to, scope=level or "project", **words)
-    )
+    learned = kb.learn_from_agent(given["text"], applies_to=applies_to, scope=level or "project", **words)
+    return answers.format_learned(learned)
 
 
 @tool(
@@ -190,20 +188,15 @@ def recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
         return recall_sessions(kb, given)
     level, glob = split_scope(given.get("scope"))
-    filters = chosen(given, "job", "task") | sort_words(
-        given.get("kind", ()), given.get("type", ()), given.get("layer", ())
-    )
-    file = given.get("file") or glob
-    filters |= {"scope": level} if level else {}
-    filters |= {"file": file} if file else {}
-    query = given.get("query", "").strip()
+    file, query = given.get("file") or glob, given.get("query", "").strip()
+    filters = chosen(given, "job", "task") | chosen({"scope": level, "file": file}, "scope", "file")
+    filters |= sort_words(given.get("kind", ()), given.get("type", ()), given.get("layer", ()))
     limit = min(MAX_LIMIT, max(1, given.get("limit", LIMIT)))
-    tokens = max(0, given.get("max_tokens", 0))
     if query or file:
+        tokens = max(0, given.get("max_tokens", 0))
         most = given.get("max_chars", 0) or int(tokens * CHARS_PER_TOKEN)
-        result = kb.search(
-            query, limit=limit, max_chars=most if most > 0 else MAX_CHARS, vaults=caller.vaults, **filters
-        )
+        most = most if most > 0 else MAX_CHARS
+        result = kb.search(query, limit=limit, max_chars=most, vaults=caller.vaults, **filters)
         return _fit(result, query or str(file), tokens)
     if not filters:
         raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
@@ -233,9 +226,8 @@ def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
         return f"Nothing is known{more} that has to do with this."
     rules = [answers.format_id(one.id) for one in (*context.rules.rules, *context.rules.anti_patterns)]
     body, _, end = context.text.rpartition("\n")
-    return (
-        f"{body}\n\nIds of the guidelines and patterns, in order: {', '.join(rules)}.\n{end}" if rules else context.text
-    )
+    ids = f"Ids of the guidelines and patterns, in order: {', '.join(rules)}."
+    return f"{body}\n\n{ids}\n{end}" if rules else context.text
 
 
 @tool(
@@ -333,11 +325,13 @@ def _outcome(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     agent, words = given.get("agent") or caller.agent, chosen(given, "used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     report = kb.outcome(agent, task.strip(), given["outcome"], **words)
-    moved = [one for one in report.credits if one.after != one.before]
-    lines = "".join(
-        f"\n- {answers.format_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
-    )
-    return f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}"
+    lines = [
+        f"\n- {answers.format_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}"
+        for one in report.credits
+        if one.after != one.before
+    ]
+    notice = f" {as_line(report.notice)}" if report.notice else ""
+    return f"{len(report.credits)} credited.{notice}{''.join(lines)}"
 
 
 @tool("memory_stats", "How much is known, by kind, and its tokens.", (), "reads")

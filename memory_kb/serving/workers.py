@@ -84,21 +84,6 @@ class Worker:
         return self._kb
 
 
-class Workers:
-    """The worker of what reads, the one of reads that take long, and the worker of what writes."""
-
-    def __init__(self, address: Address, *, trust_watcher: bool = False) -> None:
-        self.reading = Worker(address, "memory-kb reads", trust_watcher=trust_watcher)
-        self.studying = Worker(address, "memory-kb slow reads", trust_watcher=trust_watcher)
-        self.writing = Worker(address, "memory-kb writes")
-
-    def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
-        """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
-        self.reading.close(0.0)
-        self.studying.close(0.0)
-        self.writing.close(patience, last)
-
-
 #: Held by the one server that watches, or is about to: a watch shows that it is there after its first comparison alone.
 _SERVER_LOCK = "watch.lock"
 #: Seconds between two looks whether the watcher of the vault has ended.
@@ -159,3 +144,21 @@ class VaultWatcher:
         except (MemoryKBError, OSError) as exc:
             self._say(f"not watching: {exc}")
             self._stop.wait(60.0)
+
+
+class Workers:
+    """The worker of what reads, the one of reads that take long, the worker of what writes, and the watcher."""
+
+    def __init__(self, address: Address, say: Callable[[str], None], *, trust_watcher: bool = False) -> None:
+        self.reading = Worker(address, "memory-kb reads", trust_watcher=trust_watcher)
+        self.studying = Worker(address, "memory-kb slow reads", trust_watcher=trust_watcher)
+        self.writing = Worker(address, "memory-kb writes")
+        self.watcher = VaultWatcher(address, say)
+
+    def close(self, last: Callable[[KnowledgeBase], object] | None = None, patience: float = GRACE_SECONDS) -> None:
+        """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
+        self.watcher.end(0.0)
+        self.reading.close(0.0)
+        self.studying.close(0.0)
+        self.writing.close(patience, last)
+        self.watcher.end(GRACE_SECONDS)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.serving.host_check import ListenAddress, bind_socket, run_server
-from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
+from memory_kb.serving.workers import Address, make_say
 from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
@@ -25,7 +25,6 @@ from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-
 
 #: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _PICTURE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
@@ -128,7 +127,6 @@ def make_app(site: Site) -> Starlette:
 
 
 _LEAST_TOKEN = 12
-_say = make_say("serve")
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (
     "jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=",
@@ -148,19 +146,15 @@ def serve_page(
 ) -> int:
     """Serve the page until a signal ends it; return the exit code."""
     if token is not None and len(token) < _LEAST_TOKEN:
-        raise UsageError(
-            f"the token is shorter than {_LEAST_TOKEN} characters",
-            "take a longer one, such as from `openssl rand -hex 16`",
-        )
+        hint = "take a longer one, such as from `openssl rand -hex 16`"
+        raise UsageError(f"the token is shorter than {_LEAST_TOKEN} characters", hint)
     with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
     listening, bound = bind_socket(place, token, "MEMORY_KB_SERVE_TOKEN")
     site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
-    watcher = VaultWatcher(address, _say)
-
     auth = Auth(make_app(site), bound.host, bound.port, token, STYLE_HASHES)
-    _say(f"the page is at http://{bound.shown}/")
-    site.warm(watcher.begin if is_watching else lambda: None)
+    make_say("serve")(f"the page is at http://{bound.shown}/")
+    site.warm(is_watching=is_watching)
     if is_opening:
         import webbrowser
 
@@ -168,6 +162,4 @@ def serve_page(
     try:
         return run_server(auth, listening)
     finally:
-        watcher.end(0.0)
-        site.close(GRACE_SECONDS)
-        watcher.end(GRACE_SECONDS)
+        site.close()

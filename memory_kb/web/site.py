@@ -35,7 +35,7 @@ from memory_kb.errors import (
 )
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
-from memory_kb.serving.workers import Address, Workers
+from memory_kb.serving.workers import GRACE_SECONDS, Address, Workers, make_say
 from memory_kb.text import hash_of, printable
 from memory_kb.vault import lower_priority
 from memory_kb.web.charts import FILTERS
@@ -201,7 +201,7 @@ class Site:
 
     def __init__(self, address: Address, info: SiteInfo) -> None:
         self.info = info
-        self._workers = Workers(address, trust_watcher=True)
+        self._workers = Workers(address, make_say("serve"), trust_watcher=True)
         self.looks = BackgroundLooks(address)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
@@ -256,25 +256,27 @@ class Site:
 
         return read
 
-    def warm(self, then: Callable[[], object]) -> None:
+    def warm(self, *, is_watching: bool) -> None:
         """Open the vault and fill the caches before the first request; then begin what would delay that."""
 
         def go_on(_: Future[Recent]) -> None:
-            then()
+            if is_watching:
+                self._workers.watcher.begin()
             with contextlib.suppress(RuntimeError):  # the server has ended
-                self._workers.studying.submit(
-                    self._with_latest_writes(lambda kb: self.kept(kb, "review", lambda kb: kb.review.list()))
-                )
+                self._workers.studying.submit(self._with_latest_writes(fill_review))
 
-        recent = self._workers.reading.submit(
-            self._with_latest_writes(lambda kb: self.kept(kb, "recent", lambda kb: kb.recent()))
-        )
-        recent.add_done_callback(go_on)
+        def fill_review(kb: KnowledgeBase) -> object:
+            return self.kept(kb, "review", lambda kb: kb.review.list())
 
-    def close(self, patience: float) -> None:
+        def fill_recent(kb: KnowledgeBase) -> Recent:
+            return self.kept(kb, "recent", lambda kb: kb.recent())
+
+        self._workers.reading.submit(self._with_latest_writes(fill_recent)).add_done_callback(go_on)
+
+    def close(self, patience: float = GRACE_SECONDS) -> None:
         """Accept no more work, and wait for writes that have begun."""
         self.looks.end()
-        self._workers.close(patience)
+        self._workers.close(patience=patience)
 
     def page(
         self,
