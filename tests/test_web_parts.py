@@ -21,7 +21,7 @@ from memory_kb.store.project_files import Attachments
 from memory_kb.web.app import check_attachment
 from memory_kb.web.charts import Curve, draw_curve
 from memory_kb.web.render import LinkBase, render_note
-from memory_kb.web.search import render_passage
+from memory_kb.web.vault_pages import render_passage
 
 if TYPE_CHECKING:
     from pages import Start

@@ -18,7 +18,7 @@ from memory_kb.serving.workers import Address, make_say
 from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
-from memory_kb.web import entries, overview, search
+from memory_kb.web import entry_pages, vault_pages
 from memory_kb.web.auth import Auth
 from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
@@ -56,38 +56,38 @@ def check_attachment(vault: Vault, path: str) -> Path | None:
 
 
 _ROUTES = (
-    PageRoute("GET", "/", "read", search.show_search),
-    PageRoute("GET", "/results", "read", search.show_results),
-    PageRoute("GET", "/browse", "read", search.show_browse),
-    PageRoute("GET", "/go", "read", search.go),
+    PageRoute("GET", "/", "read", vault_pages.show_search),
+    PageRoute("GET", "/results", "read", vault_pages.show_results),
+    PageRoute("GET", "/browse", "read", vault_pages.show_browse),
+    PageRoute("GET", "/go", "read", vault_pages.go),
     # The number of the index's state, for a page that shows when it is old.
     PageRoute("GET", "/generation", "read", lambda request: PlainTextResponse(str(request.kb.generation))),
     PageRoute("GET", "/attachment", "read", send_attachment),
-    PageRoute("GET", "/entry", "read", entries.show_entry),
-    PageRoute("GET", "/entry/links", "study", entries.show_part),
-    PageRoute("GET", "/entry/exposure", "study", entries.show_part),
-    PageRoute("GET", "/entry/changes", "study", entries.show_part),
-    PageRoute("GET", "/entry/hash", "read", entries.show_hash),
-    PageRoute("GET", "/entry/edit", "read", entries.show_form),
-    PageRoute("GET", "/entry/names", "study", entries.complete),
-    PageRoute("POST", "/entry/edit", "write", entries.save, takes_old_forms=True),
-    PageRoute("POST", "/entry/preview", "read", entries.preview),
-    PageRoute("POST", "/entry/remarks", "study", entries.show_remarks),
-    PageRoute("POST", "/entry/rename", "write", entries.rename),
-    PageRoute("POST", "/entry/forget", "write", entries.forget),
-    PageRoute("POST", "/entry/open", "read", entries.open_editor),
-    PageRoute("GET", "/new", "study", entries.show_new),
-    PageRoute("POST", "/new", "write", entries.create, takes_old_forms=True),
-    PageRoute("GET", "/review", "study", overview.show_queue),
-    PageRoute("GET", "/review/item", "study", overview.show_item),
-    PageRoute("POST", "/review/judge", "write", overview.judge),
-    PageRoute("POST", "/undo", "write", entries.undo),
-    PageRoute("GET", "/graph", "study", overview.show_graph),
-    PageRoute("GET", "/graph.json", "study", overview.send_graph),
-    PageRoute("GET", "/sessions", "study", overview.show_sessions),
-    PageRoute("GET", "/session", "study", overview.show_session),
-    PageRoute("GET", "/health", "study", overview.show_health),
-    PageRoute("GET", "/health/findings", "study", overview.show_findings),
+    PageRoute("GET", "/entry", "read", entry_pages.show_entry),
+    PageRoute("GET", "/entry/links", "study", entry_pages.show_part),
+    PageRoute("GET", "/entry/exposure", "study", entry_pages.show_part),
+    PageRoute("GET", "/entry/changes", "study", entry_pages.show_part),
+    PageRoute("GET", "/entry/hash", "read", entry_pages.show_hash),
+    PageRoute("GET", "/entry/edit", "read", entry_pages.show_form),
+    PageRoute("GET", "/entry/names", "study", entry_pages.complete),
+    PageRoute("POST", "/entry/edit", "write", entry_pages.save, takes_old_forms=True),
+    PageRoute("POST", "/entry/preview", "read", entry_pages.preview),
+    PageRoute("POST", "/entry/remarks", "study", entry_pages.show_remarks),
+    PageRoute("POST", "/entry/rename", "write", entry_pages.rename),
+    PageRoute("POST", "/entry/forget", "write", entry_pages.forget),
+    PageRoute("POST", "/entry/open", "read", entry_pages.open_editor),
+    PageRoute("GET", "/new", "study", entry_pages.show_new),
+    PageRoute("POST", "/new", "write", entry_pages.create, takes_old_forms=True),
+    PageRoute("GET", "/review", "study", vault_pages.show_queue),
+    PageRoute("GET", "/review/item", "study", vault_pages.show_item),
+    PageRoute("POST", "/review/judge", "write", vault_pages.judge),
+    PageRoute("POST", "/undo", "write", entry_pages.undo),
+    PageRoute("GET", "/graph", "study", vault_pages.show_graph),
+    PageRoute("GET", "/graph.json", "study", vault_pages.send_graph),
+    PageRoute("GET", "/sessions", "study", vault_pages.show_sessions),
+    PageRoute("GET", "/session", "study", vault_pages.show_session),
+    PageRoute("GET", "/health", "study", vault_pages.show_health),
+    PageRoute("GET", "/health/findings", "study", vault_pages.show_findings),
 )
 #: The files that are sent, by their names; no other name leads to a file.
 _ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css", ".js", ".svg", ".txt")}

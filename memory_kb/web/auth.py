@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import html
 import secrets
@@ -52,8 +51,7 @@ class Auth:
     def __init__(self, app: Any, host: str, port: int, token: str | None, style_hashes: Iterable[str]) -> None:
         self._app, self._token = app, token
         self._host_check = HostCheck(app, host, None)
-        self._secret = secrets.token_bytes(32)
-        self._cookie = f"memory-kb-{port}"
+        self._cookie, self._pass = f"memory-kb-{port}", secrets.token_urlsafe(32)
         policy = _CSP.format("".join(f" 'sha256-{one}'" for one in style_hashes))
         self._headers = {**_HEADERS, "content-security-policy": policy}
 
@@ -67,30 +65,20 @@ class Auth:
 
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer to a request that is refused or lacks the token, or None."""
-        refusal = self._host_check.check(request.headers) or self._check_origin(request)
-        if refusal:
-            return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
-        if _length(request) > MAX_BODY:
-            return PlainTextResponse("that is more than this page reads\n", 413)
-        if self._token is None or request.scope["path"] == "/static/page.css" or self._is_known(request, self._token):
-            return None
-        return await self._request_token(request, self._token)
-
-    def _check_origin(self, request: Request) -> tuple[int, str] | None:
-        """Return why a request that another site caused is refused, or None."""
         headers = request.headers
+        if refusal := self._host_check.check(headers):
+            return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
         site = headers.get("sec-fetch-site", "none")
         followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
         if site not in ("none", "same-origin") and not (request.method == "GET" and followed):
-            return 403, "other sites may only link to this page"
-        return None
-
-    def _is_known(self, request: Request, token: str) -> bool:
-        kept = request.cookies.get(self._cookie, "")
-        return has_bearer(request.headers, token) or hmac.compare_digest(kept.encode(), self._sign(token).encode())
-
-    def _sign(self, token: str) -> str:
-        return hmac.new(self._secret, token.encode(), hashlib.sha256).hexdigest()
+            return PlainTextResponse("other sites may only link to this page\n", 403)
+        if _length(request) > MAX_BODY:
+            return PlainTextResponse("that is more than this page reads\n", 413)
+        if self._token is None or request.scope["path"] == "/static/page.css" or has_bearer(headers, self._token):
+            return None
+        if hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._pass.encode()):
+            return None
+        return await self._request_token(request, self._token)
 
     async def _request_token(self, request: Request, token: str) -> Response:
         """Read the token from a form or an address, or answer with a form for it."""
@@ -100,20 +88,20 @@ class Auth:
             except ClientDisconnect:
                 form = {}
             if _is_last(form.get("token", []), token):
-                return self._admit("/", token)
+                return self._admit("/")
             return HTMLResponse(_FORM.format("That is not the token."), 401)
         query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if request.method == "GET" and _is_last(query.pop("token", []), token):
             # Never to another host, however many slashes the path begins with.
             path = "/" + request.scope["path"].lstrip("/\\")
             rest = urlencode(query, doseq=True)
-            return self._admit(f"{path}?{rest}" if rest else path, token)
+            return self._admit(f"{path}?{rest}" if rest else path)
         words = "The server was started with a token, since other machines can reach it."
         return HTMLResponse(_FORM.format(html.escape(words)), 401)
 
-    def _admit(self, to: str, token: str) -> Response:
+    def _admit(self, to: str) -> Response:
         answer = RedirectResponse(to, 303)
-        answer.set_cookie(self._cookie, self._sign(token), httponly=True, samesite="strict")
+        answer.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
         return answer
 
     def _with_headers(self, send: Any) -> Any:
