@@ -269,7 +269,7 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
 
 @verb("serve")
 @option("--host", "Where to listen.", default="127.0.0.1")
-@option("--port", "The port; 0 is any that is free.", type=click.IntRange(0, 65535), default=8766)
+@option("--port", "The port; 0 is any that is free.", within=(0, 65535), default=8766)
 @option("--token", "What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].", envvar="MEMORY_KB_SERVE_TOKEN")
 @flag("--open is_opening", "Open it in the browser.")
 @flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")

@@ -113,7 +113,7 @@ def verb(
     *,
     dry_run: bool | str = False,
     allow_secret: bool = False,
-    **settings: Any,
+    **words: Any,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a verb, or one of a family: it takes the shared options, and is given the `Options`.
 
@@ -123,7 +123,7 @@ def verb(
     """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        command: click.Command = (family or click).command(name, params=[*SHARED], **settings)(click.pass_obj(function))
+        command: click.Command = (family or click).command(name, params=[*SHARED], **words)(click.pass_obj(function))
         if allow_secret:
             command.params.append(_ALLOW_SECRET)
         if dry_run:
@@ -135,13 +135,15 @@ def verb(
 
 
 def option(
-    names: str, help: str, *, choice: Iterable[str] = (), many: bool = False, show_default: bool = True, **settings: Any
+    names: str, help: str, *, choice: Iterable[str] = (), many: bool = False, **settings: Any
 ) -> Callable[[_F], _F]:
-    """Add an option: its names with blanks between them, what it is for, and the words it may take."""
+    """Add an option: its names with blanks between them, what it is for, and the words or numbers it may take."""
     if choice:
         settings["type"] = click.Choice(tuple(choice))
-    is_shown = show_default and settings.get("default") is not None
-    return click.option(*names.split(), help=help, multiple=many, show_default=is_shown, **settings)
+    if "within" in settings:
+        settings["type"] = click.IntRange(*settings.pop("within"))
+    settings.setdefault("show_default", settings.get("default") is not None)
+    return click.option(*names.split(), help=help, multiple=many, **settings)
 
 
 def flag(names: str, help: str) -> Callable[[_F], _F]:
@@ -225,7 +227,7 @@ class Day(click.ParamType[Any]):
 
 def limit_option(help: str, default: int = 10, least: int = 0, most: int | None = None) -> Callable[[_F], _F]:
     """Add `--limit`, short `-k`."""
-    return option("-k --limit", help, type=click.IntRange(least, most), default=default)
+    return option("-k --limit", help, within=(least, most), default=default)
 
 
 def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogateescape") -> str:

@@ -140,12 +140,7 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
 
 
 @verb("eval")
-@option(
-    "--propose",
-    "Propose so many queries as YAML, from your searches and notes.",
-    type=click.IntRange(1, 1000),
-    metavar="N",
-)
+@option("--propose", "Propose so many queries as YAML, from your searches and notes.", within=(1, 1000), metavar="N")
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Measure how well the queries of queries.yaml find their notes.
 
@@ -199,12 +194,7 @@ def _print_eval(report: EvalReport) -> None:
 @verb("ci")
 @click.argument("range_", metavar="[BASE..HEAD]", required=False)
 @flag("--staged", "From HEAD to what is staged, for a pre-commit hook.")
-@option(
-    "--max-tokens",
-    "What the context of a query may cost, unless it says so itself.",
-    type=click.IntRange(1),
-    metavar="N",
-)
+@option("--max-tokens", "What the context of a query may cost, unless it says so itself.", within=(1,), metavar="N")
 @flag("--strict", "Look for contradictions in every note, and fail on what was wrong before too.")
 @option("--output", "Write the Markdown report there as well.", type=click.Path(dir_okay=False), metavar="FILE")
 def ci_verb(options: Options, /, range_: str | None, output: str | None, **chosen: Any) -> int:

@@ -92,8 +92,8 @@ def list_rules(options: Options, /, **chosen: Any) -> None:
 @option("--label labels", "A label of the task; may be given several times.", many=True, metavar="LABEL")
 @option("--type type_", "The type of the task, such as bug.", metavar="TYPE")
 @_HIDE_RULES
-@option("--max-tokens", "What both lists may cost together [default: 500].", type=click.IntRange(0), metavar="N")
-@option("--max-rules", "How many rules and pitfalls at most [default: 10].", type=click.IntRange(0), metavar="N")
+@option("--max-tokens", "What both lists may cost together [default: 500].", within=(0,), metavar="N")
+@option("--max-rules", "How many rules and pitfalls at most [default: 10].", within=(0,), metavar="N")
 def select_rules(options: Options, /, type_: str | None, **chosen: Any) -> None:
     """Print the rules and pitfalls for a task, ready for a prompt, best first.
 

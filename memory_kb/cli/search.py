@@ -56,7 +56,7 @@ _MODE = option("--mode", "How to search.", choice=["auto", "text", "vector", "hy
 @verb("search")
 @click.argument("query", nargs=-1)
 @limit_option("The most hits to show.", least=1, most=1000)
-@option("--max-chars", "Stop before the texts get longer than this together.", type=click.IntRange(0), default=0)
+@option("--max-chars", "Stop before the texts get longer than this together.", within=(0,), default=0)
 @_MODE
 @flag("--explain", "Show how each score came about.")
 @flag("--no-sync", "Do not look for changed files first.")
@@ -114,7 +114,7 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 @click.argument("query")
 @click.argument("entry", metavar="ID")
 @limit_option("The most hits the search would show.", least=1, most=1000)
-@option("--max-chars", "The budget the search would have.", type=click.IntRange(0), default=0)
+@option("--max-chars", "The budget the search would have.", within=(0,), default=0)
 @_MODE
 @flag("--prompt", "QUERY is a prompt to an agent: why its hook did not give the entry.")
 @option("--session", "With --prompt: the session it was typed in.", metavar="SESSION")
@@ -170,7 +170,7 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
 
 @verb("list")
 @filter_options
-@option("-k --limit", "The most entries to list [default: all].", type=click.IntRange(1))
+@option("-k --limit", "The most entries to list [default: all].", within=(1,))
 @option("--sort", "In which order.", choice=["path", "newest", "oldest", "title"], default="path")
 def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) -> None:
     """List entries in the order of their files, or sorted otherwise.

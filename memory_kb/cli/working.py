@@ -60,9 +60,7 @@ def ledger_verb() -> None:
 @option("--task", "What it works on; an empty text for nothing.", metavar="TEXT")
 @option("--goal", "What it is after.", metavar="TEXT")
 @option("--completed", "A task that is done; each counts once.", many=True, metavar="TASK")
-@option(
-    "--tasks-completed", "How many are done, where only that is known.", type=click.IntRange(0, 10**9), metavar="NUMBER"
-)
+@option("--tasks-completed", "How many are done, where only that is known.", within=(0, 10**9), metavar="NUMBER")
 @option("--file --files files", "A file it modified; may be given several times.", many=True, metavar="PATH")
 @option("--uncommitted/--committed uncommitted", _UNCOMMITTED, default=None)
 @option("--commit", "The last commit [default: from git].", metavar="HASH")
