@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from memory_kb.serving.workers import Address
+from memory_kb.serving import Address
 from memory_kb.web import site
 
 if TYPE_CHECKING:

@@ -240,8 +240,7 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch:
     import anyio
 
     from memory_kb.mcp.server import ToolService, serve_http, serve_stdio
-    from memory_kb.serving.host_check import parse_address
-    from memory_kb.serving.workers import Address
+    from memory_kb.serving import Address, parse_address
 
     address = Address.named(options.vault, options.home)
     service = ToolService(address, is_watching=not no_watch, **chosen)
@@ -284,8 +283,7 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     memory-kb --vault ~/notes serve --port 0
     """
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
-    from memory_kb.serving.host_check import ListenAddress
-    from memory_kb.serving.workers import Address
+    from memory_kb.serving import Address, ListenAddress
     from memory_kb.web.app import serve_page
 
     address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)

@@ -32,10 +32,11 @@ _SECTIONS = {
 _MODULES = {
     "agents": "install uninstall bridge hook export completion serve mcp lsp",
     "entries": "init learn forget rename supersede import",
-    "episodes": "capture extract reflect episode diary",
     "git": "undo git commit ci eval benefit",
     "index": "status index watch doctor lint model cache",
-    "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
+    "lifecycle": (
+        "capture extract reflect episode diary stage consolidate maintain reinforce promote compact contradictions"
+    ),
     "review": "outcome review exposure cite verify",
     "rules": "rules sweep skills procedure",
     "search": "search show list context links stats why-not",

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, flag, option, text_argument, together, verb
-from memory_kb.cli.output import (
-    Options,
-    clean,
-    format_place,
-    one_line,
-    pick,
-    print_listing,
-    print_text,
-    say,
-    style,
-)
+from memory_kb.cli.output import Options, clean, format_place, one_line, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.session_events import NoEvent, load_object

@@ -1,4 +1,1 @@
-"""The MCP server: tools, resources and prompts over the knowledge base. No rules of its own.
-
-Only `server` and `transports` load the SDK; nothing imports them before they are needed.
-"""
+"""The MCP server; only `server` loads the SDK, and nothing imports that before it is needed."""

@@ -28,8 +28,7 @@ from memory_kb.mcp.answers import explain_error
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool
-from memory_kb.serving.host_check import HostCheck, ListenAddress, bind_socket, run_server
-from memory_kb.serving.workers import Address, Workers, make_say
+from memory_kb.serving import Address, HostCheck, ListenAddress, Workers, bind_socket, make_say, run_server
 from memory_kb.text import load_json
 
 INSTRUCTIONS = (

@@ -35,7 +35,7 @@ from memory_kb.errors import (
 )
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
-from memory_kb.serving.workers import GRACE_SECONDS, Address, Workers, make_say
+from memory_kb.serving import GRACE_SECONDS, Address, Workers, make_say
 from memory_kb.text import hash_of, printable
 from memory_kb.vault import lower_priority
 from memory_kb.web.charts import FILTERS

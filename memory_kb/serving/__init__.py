@@ -1,1 +1,0 @@
-"""What the HTTP servers share: host checks, worker threads, and a watcher."""
