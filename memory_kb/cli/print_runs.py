@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import CONFLICT, Options, clean, echo, one_line, pick, print_json, say, style
-from memory_kb.reports import ChangeView, RunReport, StepReport
 from memory_kb.text import pluralize
+
+if TYPE_CHECKING:
+    from memory_kb.reports import ChangeView, RunReport, StepReport
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
