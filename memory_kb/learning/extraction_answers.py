@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
 from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQuestion
-from memory_kb.learning.render_entry import TWIN_SIMILARITY
-from memory_kb.learning.text_comparison import likeness
+from memory_kb.learning.text_comparison import TWIN_SIMILARITY, likeness
 from memory_kb.memory import Memory
 from memory_kb.terms import has_cjk, jaccard, word_tokens
 from memory_kb.text import on_one_line

@@ -13,16 +13,8 @@ from memory_kb.errors import UsageError
 from memory_kb.index.link_names import read_metadata
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import count_outcome
-from memory_kb.learning.render_entry import (
-    TWIN_SIMILARITY,
-    Draft,
-    check_draft,
-    moment_of,
-    name_file,
-    not_from_the_future,
-    plan_entry,
-)
-from memory_kb.learning.text_comparison import find_opposition, fingerprint, is_replaced, likeness
+from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry
+from memory_kb.learning.text_comparison import TWIN_SIMILARITY, find_opposition, fingerprint, is_replaced, likeness
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry

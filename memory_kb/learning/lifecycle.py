@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.learning.compaction import archive_path, plan_archiving
-from memory_kb.learning.ingest import Learning, newest, plan_sighting
+from memory_kb.learning.ingest import FORGOTTEN, Learning, newest, plan_sighting
 from memory_kb.learning.playbook import activation_score
 from memory_kb.learning.render_entry import Draft, moment_of
 from memory_kb.learning.text_comparison import fingerprint, turning_words
@@ -40,7 +40,6 @@ _EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff
 #: The entries that a judge is shown at once, and the seconds it has.
 _BATCH, _SECONDS = 20, 60.0
 _MAX_SHOWN = 600
-_GONE = frozenset({"retired", "rejected"})
 _NEVER = WORKING_KINDS | {"episode"}
 #: What a copy takes with it, beside kind, text, tags, priority and globs.
 _KEPT = ("type", "importance", "category", "confidence", "maturity", "success_count", "failure_count")
@@ -78,7 +77,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         if live and live.is_ours:
             at = moment_of(newest(one.created_at for one in sources), now)
             changes.append(plan_sighting(live, [one.id for one in sources], at, _say_where(sources)))
-        elif not live and not any(one.status in _GONE for one in known):
+        elif not live and not any(one.status in FORGOTTEN for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
             learnings.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
     return tuple(learnings), changes

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import frontmatter
     import yaml
 
-#: More alike than this, two texts of one kind are one learning.
-TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95

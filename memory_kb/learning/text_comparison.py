@@ -12,6 +12,9 @@ from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.terms import MARKED_WORD, jaccard, to_nfc, word_tokens
 from memory_kb.text import encode, hash_of
 
+#: More alike than this, two texts of one kind are one learning.
+TWIN_SIMILARITY = 0.95
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

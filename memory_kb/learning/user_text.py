@@ -242,13 +242,17 @@ def sentences(text: str) -> Iterator[str]:
     """
     text = _unwrapped(text)
     masked = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
-    place = 0
+    pieces, place = list[str](), 0
     for stop in _STOP.finditer(masked):
         if stop[0][0] != "\n" and _ABBREVIATION.search(masked, max(place, stop.end() - 8), stop.end()):
             continue
-        yield from _trimmed(text[place : stop.end()])
+        pieces.append(text[place : stop.end()])
         place = stop.end()
-    yield from _trimmed(text[place:])
+    for piece in (*pieces, text[place:]):
+        start = _BULLET.match(piece)
+        bare = " ".join(piece[start.end() if start else 0 :].replace("**", "").split()).strip("*_ ")
+        if bare:
+            yield bare
 
 
 def _unwrapped(text: str) -> str:
@@ -260,10 +264,3 @@ def _unwrapped(text: str) -> str:
         else:
             lines.append(line)
     return "\n".join(lines)
-
-
-def _trimmed(sentence: str) -> Iterator[str]:
-    start = _BULLET.match(sentence)
-    bare = " ".join(sentence[start.end() if start else 0 :].replace("**", "").split()).strip("*_ ")
-    if bare:
-        yield bare
