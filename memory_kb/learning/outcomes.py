@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
@@ -220,28 +220,18 @@ def find_credits(
     return frozenset(credited)
 
 
-class CreditPlan(NamedTuple):
-    """The entries to credit, the marks to log for them, and the changes of their notes."""
-
-    credited: list[CreditedEntry]
-    marks: dict[str, Mark]
-    changes: list[Change | None]
-
-
-def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str) -> CreditPlan:
-    """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says."""
+def plan_credits(
+    memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str
+) -> Iterator[tuple[CreditedEntry, Mark, Change | None]]:
+    """Yield the live rules, pitfalls and skills to credit as `wanted` says, with the mark to log and the change."""
     entries = {one.id: one for one in in_force(one for one in memories if one.kind in EVIDENCE_KINDS) if one.is_live}
-    plan = CreditPlan([], {}, [])
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
-        plan.marks[memory.id] = Mark(credit, count + (credit != "mixed"))
-        evidence = read_evidence(memory)
+        mark, evidence = Mark(credit, count + (credit != "mixed")), read_evidence(memory)
         numbers = (evidence.decayed(today), add_outcome(evidence, credit, today).confidence)
-        numbers = (count, plan.marks[memory.id].total) if memory.kind == "skill" else numbers
-        plan.credited.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
-        plan.changes.append(change)
-    return plan
+        numbers = (count, mark.total) if memory.kind == "skill" else numbers
+        yield CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers), mark, change
 
 
 @dataclass(frozen=True)
@@ -379,12 +369,16 @@ class Outcomes:
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
-        plan = plan_credits(memories, wanted, today, said)
-        about = self._make_outcome(showing, word, plan.marks, named)
-        run = self._write_credits(about, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run)
+        plan = list(plan_credits(memories, wanted, today, said))
+        about = self._make_outcome(showing, word, {entry.id: mark for entry, mark, _ in plan}, named)
+
+        def planner(held: Iterable[Memory]) -> Plan:
+            return (change for _, _, change in plan_credits(held, wanted, today, said))
+
+        run = self._write_credits(about, planner, dry_run=dry_run)
         left = {conflict.id for conflict in run.conflicts}
-        credited = tuple(one for one in plan.credited if one.id not in left)
-        if plan.credited:
+        credited = tuple(entry for entry, _, _ in plan if entry.id not in left)
+        if plan:
             notice = _SHOWN_BY_HOOKS.format(session=showing.hooked) if showing.hooked else ""
         else:
             notice = _KNOWN if known else _NOTHING_USED
