@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.store.file_edits import FileEdit, NoteText, apply, read_note_text
 from memory_kb.text import decode, encode
+from memory_kb.vault import find_vault
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links")
 
@@ -94,6 +95,7 @@ def test_any_bytes_survive_being_text(data: bytes) -> None:
 
 def test_a_note_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
+    vault = find_vault(tmp_path, tmp_path / "home", environ={}, cwd=tmp_path)
     for name in ("missing.md", "folder.md", "missing/a.md"):
         with pytest.raises(UnreadableInput, match=name):
-            read_note_text(name, tmp_path / name)
+            read_note_text(vault, name)

@@ -270,7 +270,7 @@ class _Check:
 def _read_text(vault: Vault, path: str) -> str:
     """Return the text of a file, empty if it cannot be read."""
     try:
-        return decode_note(read_note_text(path, vault.resolve(path)).data)[0]
+        return decode_note(read_note_text(vault, path).data)[0]
     except (MemoryKBError, OSError):
         return ""
 

@@ -124,7 +124,7 @@ def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
 def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
     """Return the entry of a file that a line belongs to, which may be one of its frontmatter."""
     source = inside[0].path
-    text, _ = decode_note(read_note_text(source, vault.resolve(source)).data)
+    text, _ = decode_note(read_note_text(vault, source).data)
     starts = [entry.line for entry in parse_document(text, source).entries]
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
 
@@ -180,7 +180,7 @@ class Listing:
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
         """
         entry = self._index.read(lambda index: find_entry_by_name(self._vault, index, wanted))
-        text, _ = decode_note(read_note_text(entry.path, self._vault.resolve(entry.path)).data)
+        text, _ = decode_note(read_note_text(self._vault, entry.path).data)
         for parsed in parse_document(text, entry.path).entries:
             if parsed.id == entry.id:
                 source = text[parsed.span.start : parsed.span.end]

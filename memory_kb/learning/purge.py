@@ -160,7 +160,7 @@ def purge(
 
     The vault's lock is held. Where somebody else writes to a note meanwhile, ChangedOnDisk leaves the entry its text.
     """
-    note = read_note_text(entry.path, vault.resolve(entry.path))
+    note = read_note_text(vault, entry.path)
     found = find_entry(note.text, note.path, entry.id)
     is_erased = bool(found.metadata.get("tombstone"))
     body = "" if is_erased else note.text[found.body.start : found.body.end]
@@ -176,11 +176,11 @@ def purge(
     if not dry_run:
         drop_vectors(index, vault, text.is_in)
     if not is_erased:
-        note = read_note_text(entry.path, vault.resolve(entry.path))
+        note = read_note_text(vault, entry.path)
         reports.append(writer.run("forget", [plan_erasure(note, entry.id, vault.clock())], dry_run=dry_run))
     if not dry_run:
         if _slug_of(entry) not in ("", "purged"):
-            note = read_note_text(entry.path, vault.resolve(entry.path))
+            note = read_note_text(vault, entry.path)
             to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
             renamed = move(note, to, "Its name repeats the text that is purged.", entry.id)
             reports.append(writer.run("forget", [renamed]))

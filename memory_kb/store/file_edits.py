@@ -53,18 +53,18 @@ def read_if_there(path: str, file: Path) -> bytes | None:
         raise UnreadableInput(f"{path} cannot be read: {exc.strerror}", _CHECK) from exc
 
 
-def read_note_text(path: str, file: Path) -> NoteText:
-    """Read a file for changing it."""
-    data = read_if_there(path, file)
-    if data is None:
-        raise UnreadableInput(f"{path} cannot be read: {os.strerror(errno.ENOENT)}", _CHECK)
-    return NoteText(path, data)
-
-
 def find_note(vault: Vault, path: str) -> NoteText | None:
     """Return a file of a vault as it is, None where there is none."""
     data = read_if_there(path, vault.resolve(path))
     return None if data is None else NoteText(path, data)
+
+
+def read_note_text(vault: Vault, path: str) -> NoteText:
+    """Return a file of a vault as it is, which has to be there."""
+    note = find_note(vault, path)
+    if note is None:
+        raise UnreadableInput(f"{path} cannot be read: {os.strerror(errno.ENOENT)}", _CHECK)
+    return note
 
 
 class FileEdit(NamedTuple):

@@ -101,7 +101,7 @@ class Writer:
 
     def read(self, path: str) -> NoteText:
         """Return a file to plan changes to."""
-        return read_note_text(path, self._vault.resolve(path))
+        return read_note_text(self._vault, path)
 
     def run(self, verb: str, plan: Plan, *, replan: Replan | None = None, dry_run: bool = False) -> RunReport:
         """Run a plan, or report what it would change.
