@@ -123,10 +123,10 @@ def test_what_cannot_be_done_is_a_conflict_and_the_rest_goes_on(plan: Sequence[C
 
 
 def test_changes_that_belong_together_are_refused_together() -> None:
-    lost = set_fields(SINGLE, "two", {"a": 1}, "x").joined("merge")
+    lost = set_fields(SINGLE, "two", {"a": 1}, "x")._replace(together="merge")
     kept = set_fields(MANY, "a", {"importance": 0.9}, "x")
     plan = [
-        set_fields(MANY, "b", {"importance": 0.1}, "x").joined("merge"),
+        set_fields(MANY, "b", {"importance": 0.1}, "x")._replace(together="merge"),
         kept,
         lost,
         set_body(MANY, "b", "New.", "x"),

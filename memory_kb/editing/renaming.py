@@ -130,7 +130,7 @@ def plan_rewrite(
 ) -> tuple[Change, ...]:
     """Plan to write notes whose texts are others by `rewrite`; all of it happens, or nothing."""
     texts = ((note, rewrite(note)) for note in notes)
-    return tuple(write_file(note, text, reason).joined(name) for note, text in texts if text != note.text)
+    return tuple(write_file(note, text, reason)._replace(together=name) for note, text in texts if text != note.text)
 
 
 def _rename_in(note: NoteText, renaming: Renaming) -> str:
@@ -389,7 +389,7 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
     name, notes = f"move {min(moving.moves)}", list(notes)
     moved = (move(note, moving.moves[note.path], reason) for note in notes if note.path in moving.moves)
     changes = plan_rewrite(notes, lambda note: _rewrite_moved(note, moving), reason, name)
-    return (*changes, *(change.joined(name) for change in moved))
+    return (*changes, *(change._replace(together=name) for change in moved))
 
 
 def _rewrite_moved(note: NoteText, moving: Moving) -> str:

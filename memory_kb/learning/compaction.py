@@ -123,7 +123,7 @@ def plan_archiving(memory: Memory, to: str, reason: str, *successors: str) -> tu
     if successors:
         values["links"] = with_links(memory, *(Link(one, "superseded_by") for one in successors))
     marked, moved = plan_fields(memory, values, reason), move(memory, to, reason, memory.id)
-    return tuple(change.joined(f"archive {memory.path} {memory.id}") for change in (marked, moved) if change)
+    return tuple(change._replace(together=f"archive {memory.path} {memory.id}") for change in (marked, moved) if change)
 
 
 def merge_entries(
@@ -148,7 +148,7 @@ def merge_entries(
     plan.append(plan_fields(primary, merged_fields(primary, others) | dict(extra or {}), reason))
     for other in others:
         plan += plan_archiving(other, archive(other), f"Merged into {primary.id}.", primary.id)
-    return tuple(change.joined(together) for change in plan if change)
+    return tuple(change._replace(together=together) for change in plan if change)
 
 
 def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:

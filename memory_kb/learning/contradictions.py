@@ -200,7 +200,7 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
         for memory, reason, links, values in edits.values()
     )
     # What is set in two entries is set together or not at all.
-    return tuple(change.joined("contradictions") for change in changes if change)
+    return tuple(change._replace(together="contradictions") for change in changes if change)
 
 
 @dataclass(frozen=True, slots=True)

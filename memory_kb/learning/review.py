@@ -154,7 +154,7 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
         links: Value = list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))
         link = plan_fields(proposal, {"links": links}, "Inversion: approved.")
         changes += [link] if link else []
-    return [change.joined(f"inversion {proposal.id}") for change in changes]
+    return [change._replace(together=f"inversion {proposal.id}") for change in changes]
 
 
 class ScanReport(NamedTuple):
@@ -405,7 +405,7 @@ class Approval:
             taken.add(to)
             mine.append(move(memory, to, "Review: approved.", memory.id))
         together = next((one.together for one in mine if one.together), None)
-        return [one.joined(together) for one in mine] if together else mine
+        return [one._replace(together=together) for one in mine] if together else mine
 
     def _approved(self, memory: Memory) -> dict[str, Value]:
         """Return the fields that an approval sets: none where it was given already."""
@@ -452,7 +452,7 @@ class Approval:
             changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id, target))
         reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
         change = write_file(held, text, reason) if held else create_file(target, text, reason)
-        return [one.joined(f"institutional {target}") for one in (change, *changes)]
+        return [one._replace(together=f"institutional {target}") for one in (change, *changes)]
 
     def _approved_text(self, memory: Memory) -> str:
         note = self.read(memory.path)

@@ -48,10 +48,6 @@ class Change(NamedTuple):
             return "create"
         return "move" if self.to else self.action
 
-    def joined(self, together: str) -> "Change":
-        """Return the change tied to all others of its plan that bear the same word."""
-        return self._replace(together=together)
-
 
 def create_file(path: str, text: str, reason: str, entry_id: str | None = None) -> Change:
     """Plan a new file, such as that of a new entry."""
