@@ -83,10 +83,6 @@ class _View(NamedTuple):
     keywords: set[str]
     places: Sequence[int]
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return a span of the original."""
-        return self.places[start], self.places[end - 1] + 1
-
 
 def find_secret(text: str) -> str | None:
     """Name the first credential the text seems to hold, or return None.
@@ -169,7 +165,7 @@ def _search(text: str) -> Iterator[tuple[CredentialPattern, tuple[int, int]]]:
                 cut = _trim(value) if rule.judged in ("name", "service", "address") else value
                 is_cut_short = view.text.startswith("...", first + len(cut))
                 if not is_cut_short and _is_credential(rule, cut):
-                    yield rule, view.span(first, first + len(cut))
+                    yield rule, (view.places[first], view.places[first + len(cut) - 1] + 1)
 
 
 def _matches(rule: CredentialPattern, view: _View, keywords: frozenset[str]) -> Iterator[re.Match[str]]:

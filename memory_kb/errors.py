@@ -106,12 +106,7 @@ def explain_failure(error: MemoryKBError) -> str:
 
 
 def explain_refusal(error: OSError) -> str:
-    """Return what the system refuses, without Python's words for it.
-
-    Example:
-        >>> explain_refusal(FileNotFoundError(2, "No such file or directory", "/v/lock"))
-        '/v/lock: No such file or directory'
-    """
+    """Return what the system refuses, without Python's words for it."""
     name = error.filename.decode("utf-8", "backslashreplace") if isinstance(error.filename, bytes) else error.filename
     reason = error.strerror or type(error).__name__
     return reason if name is None else f"{name}: {reason}"

@@ -145,10 +145,8 @@ def _check_depth(block: str) -> None:
     for event in yaml.parse(block, yaml_loader()):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise InvalidBlock(
-                f"is nested deeper than {MAX_DEPTH} levels",
-                event.start_mark.line if event.start_mark else 0,
-            )
+            line = event.start_mark.line if event.start_mark else 0
+            raise InvalidBlock(f"is nested deeper than {MAX_DEPTH} levels", line)
 
 
 class _NodeReader:

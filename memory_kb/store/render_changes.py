@@ -17,6 +17,8 @@ from memory_kb.store.changes import Change
 from memory_kb.store.file_edits import FileEdit
 from memory_kb.text import count_same, decode, encode, hash_of
 
+#: What makes or removes a file, though it may be an empty one.
+_OF_FILES = ("write", "move", "remove")
 #: Of more lines, before and after together, no smallest diff is looked for.
 _MANY_LINES = 20_000
 
@@ -121,7 +123,7 @@ def _perform_all(
         except SecretRefused as exc:
             secrets.setdefault(group, _Refusal(str(exc), exc.code, exc))
         else:
-            decisions += [decision] if decision.splices or _is_of_file(change) else []
+            decisions += [decision] if decision.splices or change.action in _OF_FILES else []
     if secrets:
         # What else failed may have failed for the bytes that are refused.
         return decisions, secrets
@@ -154,11 +156,6 @@ def _number_groups(changes: Sequence[Change]) -> list[int]:
     return [number_of[change.path, change.entry_id] for change in changes]
 
 
-def _is_of_file(change: Change) -> bool:
-    """Return whether a change makes or removes a file, though it may be an empty one."""
-    return change.action in ("write", "move", "remove")
-
-
 class _PlannedFiles:
     """The files of a plan while its changes are made one after another."""
 
@@ -170,7 +167,7 @@ class _PlannedFiles:
     def decide(self, change: Change) -> Decision:
         """Apply one change to the planned files, and return it as a decision."""
         splices = tuple(one for one in self._perform(change) if one.before != one.after)
-        if self._refuse_secrets and (splices or _is_of_file(change)):
+        if self._refuse_secrets and (splices or change.action in _OF_FILES):
             for text in (change.path, change.to or "", *(decode(splice.after) for splice in splices)):
                 self._refuse_secret(text)
         return Decision(change.word, change.path, change.reason, change.entry_id, change.to, splices)
