@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import memory_kb.learning.stages
     import memory_kb.providers.models
     import memory_kb.search.service
-    import memory_kb.sessions.end
     import memory_kb.sessions.maintenance
     import memory_kb.sessions.service
     import memory_kb.sessions.trace
@@ -157,7 +156,7 @@ class Services:
         maintaining = own
         if ended.is_preview:  # A preview asks no language model whether entries contradict each other.
             maintaining = Services(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
-        return memory_kb.sessions.end.SessionEnd(
+        return memory_kb.sessions.maintenance.SessionEnd(
             ended=ended,
             vault=own.vault,
             index=own.index,
@@ -171,7 +170,7 @@ class Services:
             maintenance=maintaining.maintenance,
             outcomes=own.outcomes,
             review=own.review,
-            sessions=own.sessions,
+            index_events=own.sessions.index_part,
             trace=own.traces.of,
         ).run()
 
