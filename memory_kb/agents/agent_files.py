@@ -41,9 +41,7 @@ class _Planned(NamedTuple):
     def change(self) -> Change:
         path, before, after = self.edit.path, self.edit.before, self.edit.after
         planned = None if before is None else hash_of(before)
-        if after is None:
-            return Change(path, "remove", self.reason, planned=planned)
-        return Change(path, "write", self.reason, planned=planned, data=after)
+        return Change(path, "remove" if after is None else "write", self.reason, planned=planned, data=after or b"")
 
 
 class AgentFiles:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_kb.agents.agent import EVENTS, Agent
 from memory_kb.agents.payloads import (
     HookAnswer,
     HookCall,
@@ -28,9 +29,9 @@ from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import make_folder, open_for_appending, open_for_reading, read_file, read_text
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 from memory_kb.store.session_events import COMPACTION, Event, NoEvent, load_object, strings_of
+from memory_kb.store.session_log import HOOKED, prepare
 
 if TYPE_CHECKING:
-    from memory_kb.agents.agent import Agent
     from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
     from memory_kb.context.prompt_matches import PromptMatches
@@ -114,8 +115,6 @@ class Hooks:
         edited and was not shown; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
         `session-end` the session is to be ended.
         """
-        from memory_kb.agents.agent import EVENTS
-
         if event not in EVENTS:
             raise UsageError(f"unknown hook {event[:40]!r}", f"hooks are {', '.join(EVENTS)}")
         if event == "session-end":
@@ -153,8 +152,6 @@ class Hooks:
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
-        from memory_kb.store.session_log import prepare
-
         settings = self._vault.settings
         has_model = settings.llm.provider not in ("none", "offline")
         may_ask = call.can_be_asked and settings.learning.ask_agent and not has_model
@@ -174,8 +171,6 @@ class Hooks:
             self._open_mark(session).unlink(missing_ok=True)
 
     def _open_mark(self, session: str) -> Path:
-        from memory_kb.store.session_log import HOOKED
-
         return self._sessions.files.folder / HOOKED / session
 
     def _log_call(self, event: str, call: HookCall, agent: Agent) -> bool:
@@ -183,8 +178,6 @@ class Hooks:
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
-        from memory_kb.store.session_log import prepare
-
         if call.session is None:
             return False
         now = self._vault.clock()
@@ -212,7 +205,6 @@ class Hooks:
         """Return the results of calls that were logged without one, read from the agent's transcript."""
         if not (agent.has_late_results and call.transcript and call.session):
             return []
-
         open_calls: dict[str, Event] = {}
         for event in self._sessions.files.recent(call.session, _MAX_LATE):
             if event.type == "tool_call" and event.call_id:

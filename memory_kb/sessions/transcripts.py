@@ -85,8 +85,9 @@ class EventMaker:
     def begin(self, content: str | None = None, **known: object) -> LineResult:
         """Return the event with which the session begins; its arguments are what is known of it, such as `cwd`."""
         args = {name: value for name, value in known.items() if value} or None
-        start = Event(type="event", event="start", args=args, content=content, origin="start")
-        start = start._replace(ts=self.ts, agent=self.agent)
+        start = Event(
+            self.ts, agent=self.agent, type="event", event="start", args=args, content=content, origin="start"
+        )
         return LineResult(self.session, start, is_named=self.is_named)
 
     def results(self, record: str | bytes) -> Iterator[LineResult]:
