@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
 from memory_kb.index.link_map import Edge, Node
 from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
 from memory_kb.index.lint_cache import LINT_CACHE, FileFindings, LinkInText, LintCache
 from memory_kb.index.note_chunks import decode_note, explain_unreadable, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import read_note_bytes
+from memory_kb.index.sync import compare_with_disk, find_hidden_changes, read_note_bytes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.headings import find_anchor, say_missing

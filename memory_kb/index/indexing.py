@@ -13,6 +13,7 @@ from memory_kb.errors import InvalidSettings, UnreadableInput
 from memory_kb.index.database import explain_unusable
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sync import pending_passages
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import DATABASE, SESSIONS_DATABASE
 from memory_kb.store.machine_folder import adopt
@@ -75,8 +76,6 @@ class Indexing:
         """
         if not self._index.may_embed:
             return None
-        from memory_kb.index.disk_differences import pending_passages
-
         return self._index.use(
             lambda index: self._index.vector_search.estimate(index, pending_passages(self._vault, index))
         )
@@ -123,8 +122,7 @@ class Indexing:
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index.
 
-        `fix` completes a run that was killed while it wrote, brings the index to what the files
-        say and sweeps up after killed writes.
+        `fix` completes a run that was killed, makes an index anew that is wrong, and deletes what killed writes left.
         """
         from memory_kb.index.doctor import keep_last, sweep_leftovers
         from memory_kb.reports import Findings

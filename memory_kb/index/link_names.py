@@ -98,28 +98,21 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
     the same, this is the order in which they win. Of two files with the same name the one with the shorter path wins.
     A path behind a slash is the whole path and nothing else.
     """
-    names: dict[str, StoredEntry] = {}
-    paths = [(entry, file_names(entry.path)) for entry in entries]
-    for entry, (whole, *_) in paths:
-        for name in (whole, f"/{whole}"):
-            names.setdefault(name, entry)
-            names.setdefault(f"{name}.md", entry)
-    for entry, (_, *ends) in sorted(paths, key=lambda one: _depth(one[0].path)):
-        for name in ends:
-            names.setdefault(name, entry)
-            names.setdefault(f"{name}.md", entry)
-    for entry in entries:
-        for name in (entry.title, DAY_PREFIX.sub("", entry.title)):
-            names.setdefault(name_key(name), entry)
-    for entry in entries:
-        for alias in aliases_of(entry):
-            names.setdefault(name_key(alias), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
-    return names | {entry.id.casefold(): entry for entry in by_scope}
+    return dict(reversed(list(_list_names(entries)))) | {entry.id.casefold(): entry for entry in by_scope}
 
 
-def _depth(path: str) -> tuple[int, int]:
-    return path.count("/"), len(path)
+def _list_names(entries: Sequence[StoredEntry]) -> Iterator[tuple[str, StoredEntry]]:
+    """Yield the names other than ids, each with its entry, in the order in which they win."""
+    files = [(entry, file_names(entry.path)) for entry in entries]
+    for entry, (whole, *_) in files:
+        yield from ((name, entry) for name in (whole, f"{whole}.md", f"/{whole}", f"/{whole}.md"))
+    for entry, (_, *ends) in sorted(files, key=lambda one: (one[0].path.count("/"), len(one[0].path))):
+        yield from ((name, entry) for end in ends for name in (end, f"{end}.md"))
+    for entry in entries:
+        yield from ((name_key(name), entry) for name in (entry.title, DAY_PREFIX.sub("", entry.title)))
+    for entry in entries:
+        yield from ((name_key(alias), entry) for alias in aliases_of(entry))
 
 
 _T = TypeVar("_T")

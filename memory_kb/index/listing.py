@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
-from memory_kb.index.disk_differences import compare_with_disk, find_hidden_changes
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
@@ -30,6 +29,7 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.note_chunks import decode_note
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sync import compare_with_disk, find_hidden_changes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry

@@ -20,7 +20,7 @@ from memory_kb.index.database import (
 )
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Regions, SyncRun, has_changed_files
+from memory_kb.index.sync import Regions, SyncRun, compare_with_disk, has_changed_files
 from memory_kb.machine_seal import sign
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, make_filters
 from memory_kb.regular_files import DATABASE
@@ -259,8 +259,6 @@ class VaultIndex:
                 pass
 
     def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
-        from memory_kb.index.disk_differences import compare_with_disk
-
         differences = compare_with_disk(self._vault, index)
         pending = len(differences.added) + len(differences.changed) + len(differences.removed)
         return Refreshed(pending, (f"{reason}; not searched yet: {pluralize(pending, 'file')}",) if pending else ())

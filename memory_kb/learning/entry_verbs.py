@@ -148,7 +148,7 @@ class EntryVerbs:
 
         Nobody waits for the index: notes that are newer than it are read by themselves, the newest of too many.
         """
-        from memory_kb.index.disk_differences import UnindexedNotes
+        from memory_kb.index.sync import UnindexedNotes
 
         def find(index: SqliteIndex) -> tuple[StoredEntry | None, bool]:
             with closing(UnindexedNotes(self._vault, index)) as newer, index.snapshot():
