@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from memory_kb.errors import MemoryKBError, UsageError, VaultBusy
-from memory_kb.index.watcher_questions import has_watcher
 from memory_kb.kb import KnowledgeBase
 from memory_kb.vault import hold_lock, identify
 
@@ -139,6 +138,8 @@ class VaultWatcher:
 
     def _watch_when_free(self) -> None:
         """Watch until stopped, unless somebody else does."""
+        from memory_kb.index.vault_index import has_watcher
+
         try:
             with self._address.open() as kb, hold_lock(kb.vault.machine / _SERVER_LOCK, 0.0):
                 if not has_watcher(kb.vault.machine):

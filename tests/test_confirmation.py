@@ -18,7 +18,7 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.index import sync as comparing
 from memory_kb.index import vault_index as keeper
-from memory_kb.index.watcher_questions import QUESTIONS, WATCHER_LOCK, has_watcher, is_confirmed
+from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, has_watcher, is_confirmed
 from memory_kb.vault import hold_lock
 
 Vault = Callable[[Files], Path]

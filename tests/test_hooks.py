@@ -23,7 +23,7 @@ from watching import PATIENCE, eventually
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import AGENT_NAMES, find_agent
 from memory_kb.agents.payloads import read_hook_call
-from memory_kb.index.watcher_questions import WATCHER_LOCK, has_watcher
+from memory_kb.index.vault_index import WATCHER_LOCK, has_watcher
 from memory_kb.injected_text import BEGIN, END
 from memory_kb.vault import hold_lock
 

@@ -18,7 +18,7 @@ from watching import PATIENCE, Watching, eventually, save
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings
-from memory_kb.index.watcher_questions import QUESTIONS
+from memory_kb.index.vault_index import QUESTIONS
 from memory_kb.vault import hold_lock
 
 MakeVault = Callable[[Files], Path]

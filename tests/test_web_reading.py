@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.watcher_questions import WATCHER_LOCK
+from memory_kb.index.vault_index import WATCHER_LOCK
 from memory_kb.serving import Address
 from memory_kb.vault import hold_lock
 from memory_kb.web.site import Site, SiteInfo

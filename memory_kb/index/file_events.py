@@ -13,7 +13,7 @@ from typing import cast
 
 from watchdog import events, observers
 
-from memory_kb.index.watcher_questions import QUESTIONS
+from memory_kb.index.vault_index import QUESTIONS
 from memory_kb.regular_files import MACHINE
 from memory_kb.vault import Vault
 

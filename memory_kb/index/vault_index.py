@@ -2,10 +2,13 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
+import os
 import sqlite3
 import time
+from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
@@ -23,7 +26,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, compare_with_disk, has_changed_files
 from memory_kb.machine_seal import sign
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, SyncReport, make_filters
-from memory_kb.regular_files import DATABASE
+from memory_kb.regular_files import DATABASE, open_for_appending
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
 from memory_kb.vault import GLOBAL_PREFIX, Vault, hold_lock, working_folder
@@ -43,6 +46,10 @@ _LARGE = 3_000
 _SECONDS_PER_FILE = 2e-6
 #: With a time limit, at most this many files are compared; more are left to a process in the background.
 _FEW_FILES = 1_000
+#: Held by a watcher from its first comparison on; the system releases it however the process ends.
+WATCHER_LOCK = "watcher.lock"
+#: The folder in a machine folder of the questions that searches ask a watcher, and how often they look for an answer.
+QUESTIONS, _POLL_SECONDS = "questions", 0.001
 #: Seconds that a command which must write waits for the index lock.
 INDEX_LOCK_SECONDS = 60.0
 
@@ -228,8 +235,6 @@ class VaultIndex:
 
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
-        from memory_kb.index.watcher_questions import has_watcher, is_confirmed
-
         machine = self._file.parent
         if self._vault.trusts_watcher:
             return has_watcher(machine)
@@ -396,3 +401,40 @@ class VaultIndex:
         from memory_kb.index.team import Team
 
         return Team(self._vault)
+
+
+def has_watcher(machine: Path) -> bool:
+    """Return whether any watcher keeps the index in a machine folder."""
+    file = machine / WATCHER_LOCK
+    try:
+        if file.exists():
+            with hold_lock(file, 0.0, is_shared=True):  # so that two who ask do not take each other for a watcher
+                pass
+    except VaultBusy:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def is_confirmed(machine: Path, seconds: float) -> bool:
+    """Return whether a watcher answers within `seconds` that the index is up to date.
+
+    The question is an empty file in a folder below the notes. The system announces it after every earlier change below
+    the same folder; when the index holds those, the watcher deletes it.
+    """
+    if not has_watcher(machine):
+        return False
+    question = machine / QUESTIONS / f"{os.getpid()}-{get_ident()}-{time.monotonic_ns()}"
+    end = time.monotonic() + seconds
+    try:
+        open_for_appending(question).close()
+    except OSError:
+        return False
+    while question.exists() and time.monotonic() <= end:
+        time.sleep(_POLL_SECONDS)
+    try:
+        question.unlink()
+    except FileNotFoundError:  # answered, perhaps in the last moment
+        return True
+    return False

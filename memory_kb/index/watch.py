@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.port import Progress
-from memory_kb.index.vault_index import VaultIndex
+from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.index.vector_search import open_vector_search
-from memory_kb.index.watcher_questions import QUESTIONS, WATCHER_LOCK
 from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import MACHINE, make_folder
