@@ -15,7 +15,6 @@ from memory_kb.index.entry_texts import make_memory
 from memory_kb.index.link_names import (
     aliases_of,
     entries_named,
-    entries_with_texts,
     file_names,
     group_stems,
     links_of,
@@ -269,7 +268,7 @@ def make_catalog(index: SqliteIndex, before: Catalog) -> Catalog:
     entries, hashes = tuple(index.entries(EVERYTHING)), index.file_hashes()
     is_known = {path: before.hashes.get(path) == digest for path, digest in hashes.items()}
     links = {place: found for place, found in before.links.items() if is_known.get(place[0])}
-    for entry, text in entries_with_texts(index, (one for one in entries if not is_known.get(one.path))):
+    for entry, text in index.entries_with_texts(path for path, is_same in is_known.items() if not is_same):
         if found := tuple(links_of(entry, text)):
             links[entry.path, entry.line] = found
     return Catalog(index.generation, entries, name_entries(entries), links, hashes)

@@ -12,6 +12,7 @@ from memory_kb.text import load_json
 #: The values at the end of a row from which `join_texts` makes the text of an entry.
 _PLACED = ("line", "end_line", "part", "char_offset", "content")
 TEXT_FIELDS = ("source", "id", "title", *_PLACED)
+ENTRY_FIELDS = (*StoredEntry._fields, *_PLACED)
 MEMORY_FIELDS = (*StoredEntry._fields, "hash", "job", "task", "learning_type", *_PLACED)
 #: The attributes that have the same name in an entry of the index and in a value to plan with.
 _SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")

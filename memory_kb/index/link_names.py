@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import operator
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -23,21 +21,6 @@ DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:
     """Return an entry's frontmatter."""
     return json.loads(entry.metadata) if entry.metadata else {}
-
-
-#: Files whose texts are read at a time.
-_BATCH = 500
-
-
-def entries_with_texts(index: SqliteIndex, entries: Iterable[StoredEntry]) -> Iterator[tuple[StoredEntry, str]]:
-    """Yield some entries, which are in path order, each with its text."""
-    files = [(path, list(inside)) for path, inside in itertools.groupby(entries, operator.attrgetter("path"))]
-    for start in range(0, len(files), _BATCH):
-        batch = files[start : start + _BATCH]
-        texts = index.texts([path for path, _ in batch])
-        for path, inside in batch:
-            by_line = {one.line: one.text for one in texts.get(path, ())}
-            yield from ((entry, by_line.get(entry.line, "")) for entry in inside)
 
 
 def named(index: SqliteIndex, wanted: Collection[tuple[str, str]]) -> dict[str, StoredEntry]:

@@ -17,7 +17,6 @@ from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
-    entries_with_texts,
     file_names,
     has_words,
     link_keys,
@@ -154,9 +153,9 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     ends = {posixpath.basename(name).removesuffix(".md") for name in called}
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):
-        return entries_with_texts(index, index.entries(EVERYTHING))
+        return index.entries_with_texts(index.file_hashes())
     sources = {entry.path, *index.files_with_fields(["links"]), *index.files_saying(words, "content", _HAS_LINK)}
-    return entries_with_texts(index, index.entries_of(sources))
+    return index.entries_with_texts(sources)
 
 
 def _count(tally: Iterable[EntryTally], field: str) -> dict[str, int]:

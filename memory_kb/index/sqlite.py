@@ -405,6 +405,14 @@ class SqliteIndex(Index):
             found.setdefault(source, []).append(EntryText(entry_id, title, line, text))
         return found
 
+    def entries_with_texts(self, sources: Iterable[str]) -> "Iterator[tuple[StoredEntry, str]]":
+        """Yield the entries of some files in path order, each with its text."""
+        from memory_kb.index.entry_texts import ENTRY_FIELDS, join_texts
+
+        are_inside, values = self._among("source", sources)
+        rows = self._select(ENTRY_FIELDS, f"{are_inside} ORDER BY c.source, c.position", values)
+        return ((StoredEntry._make(row[: len(StoredEntry._fields)]), text) for row, text in join_texts(rows))
+
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that are like all of some words."""
         condition = " AND ".join("content LIKE ?" for _ in words)
