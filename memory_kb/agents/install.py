@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import AGENT_NAMES, SERVER, Agent, Hook, find_agent
 from memory_kb.agents.agent_files import AgentFiles
-from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.config_files import FilePart, ListItem, MarkedLines, Server
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
@@ -231,6 +230,8 @@ class Agents:
 
         All else in the file stays byte for byte; where nothing is known, the lines are taken out.
         """
+        from memory_kb.agents.bridge import RULES_WORD, render_rules
+
         limits = self._vault.settings.context
         text = render_rules(
             self._memories.all(),
@@ -245,9 +246,9 @@ class Agents:
         before = files.read(place) or b""
         held, shown = decode(before), files.show(place)
         held = (
-            managed_block.put(shown, held, BLOCK_WORD, text)
+            managed_block.put(shown, held, RULES_WORD, text)
             if text
-            else managed_block.take_out(shown, held, BLOCK_WORD)
+            else managed_block.take_out(shown, held, RULES_WORD)
         )
         if encode(held) != before:
             files.replace(place, encode(held), "Rules and policies as they are now.")
