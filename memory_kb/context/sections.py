@@ -118,7 +118,7 @@ class Material(NamedTuple):
         rules: rules and pitfalls; one that may not be given is retired, as it still hides one of a wider scope.
         found: what a search for the task found, best first.
         proxy: what is known of people's preferences, likewise.
-        labels: the tags by which `rules` were found.
+        labels: those of the task, else the tags by which `rules` were found.
     """
 
     institutional: Sequence[Memory]
@@ -138,7 +138,6 @@ class ContextBuilder(NamedTuple):
     """
 
     material: Material
-    labels: Sequence[str]
     today: date
     settings: ContextSettings
     claims: ClaimChecks
@@ -213,7 +212,7 @@ class ContextBuilder(NamedTuple):
         marked = [one._replace(text=f"{rule_text(one)} {marks[one.id]}") if one.id in marks else one for one in tamed]
         chosen = select_rules(
             marked,
-            self.labels or self.material.labels,
+            self.material.labels,
             None,
             self.today,
             max_tokens=settings.rule_tokens,

@@ -272,7 +272,6 @@ class Contexts:
         material, degraded = self._index.use(lambda index: self._gather(index, wanted, is_kept))
         context = ContextBuilder(
             material=material,
-            labels=wanted.labels,
             today=self._vault.clock().date(),
             settings=self._vault.settings.context,
             claims=claims,

@@ -192,7 +192,7 @@ class Evaluation:
 
     def _ask_query(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
-        result = self._index.use(lambda index: self._searching.search_vault(index, request, sync=True, progress=None))
+        result = self._index.use(lambda index: self._searching.search_vault(index, request))
         return measure_question(query, result.hits), result.mode, result.degraded
 
     def _files(self, index: SqliteIndex) -> Sequence[GrepFile]:

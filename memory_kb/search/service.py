@@ -103,7 +103,7 @@ class Searching:
         return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, request.max_chars))
 
     def search_vault(
-        self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None
+        self, index: SqliteIndex, request: Request, *, sync: bool = True, progress: Progress | None = None
     ) -> SearchResult:
         """Update the index, embed the query, and search this vault without agents' own memories."""
         pending, degraded = self._index.refresh(progress) if sync else (None, ())

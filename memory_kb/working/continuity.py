@@ -138,9 +138,8 @@ class Continuity:
         `only_if_there` nothing is done where there is no such file, or nothing in it to go by.
         """
         path, note = self.read(job)
-        words = (task or "").strip() or (
-            first_own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else ""
-        )
+        own = first_own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else ""
+        words = (task or "").strip() or own
         if only_if_there and (note is None or not words):
             return ContinuityReport(path, (), (), RunReport(None, "continuity"))
         if not words:
@@ -195,7 +194,7 @@ class Continuity:
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
-            result = self._searching.search_vault(index, request, sync=True, progress=None)
+            result = self._searching.search_vault(index, request)
             named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
             entries = (
                 one for entry_id, path in named for one in index.memories(EVERYTHING, path) if one.id == entry_id
