@@ -34,7 +34,7 @@ from memory_kb.store.session_log import HOOKED, prepare
 if TYPE_CHECKING:
     from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
-    from memory_kb.context.prompt_matches import PromptMatches
+    from memory_kb.context.relevance import PromptMatches
     from memory_kb.context.session_start import StartMaterial
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex

@@ -16,7 +16,7 @@ from memory_kb.terms import MARKED_NAME, has_cjk
 if TYPE_CHECKING:
     from memory_kb.context.entry_lines import ClaimChecks
     from memory_kb.context.framing import Given
-    from memory_kb.context.prompt_matches import PromptMatch, PromptMatches
+    from memory_kb.context.relevance import PromptMatch, PromptMatches
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.explain import Absence
@@ -88,7 +88,7 @@ def content_words(text: str) -> list[str]:
 
 def match_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> PromptMatches:
     """Look up what a prompt is about in an index, by its words and, where there are vectors, in meaning."""
-    from memory_kb.context.prompt_matches import PromptMatches
+    from memory_kb.context.relevance import PromptMatches
 
     near: list[int] = []
     if vault_index.may_embed:

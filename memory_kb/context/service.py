@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks
 from memory_kb.context.relevance import (
+    ECHO,
     Topic,
     fits_files,
     may_be_given,
@@ -42,15 +43,12 @@ _LEAST_SHARE = 0.5
 _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
-_WORDS = 40
 #: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
 _SHARE, _RAREST = 0.2, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
 #: Beside the best, nothing is given that shares less than this with the task and scores less than that.
 _LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
-#: Entries of this kind repeat the words of prompts, which say nothing of how rare those are.
-_ECHO = "episode"
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
 _CANDIDATES = 40
 #: What an agent remembers by itself: so many of its notes at most.
@@ -127,9 +125,9 @@ class MaterialReader:
         bare = [term.strip('" *').casefold() for term in query.terms]
         if stop_words(bare).issuperset(bare):  # "no", "do it"
             return Topic({}, 0.0)
-        terms, forms = without_other_forms(self.index, query.whole_words)[:_WORDS], query.other_forms()
+        terms, forms = without_other_forms(self.index, query.whole_words), query.other_forms()
         others = [forms.get(term, "") for term in terms]
-        counts, entries = self.index.count_entries([*terms, *others], _ECHO)
+        counts, entries = self.index.count_entries([*terms, *others], ECHO)
         by_term, by_form = zip(terms, counts, strict=False), zip(others, counts[len(terms) :], strict=True)
         said = dict(own if own[1] or not other[1] else other for own, other in zip(by_term, by_form, strict=True))
         return weigh_topic(said, max(entries, 1), _SHARE, _RAREST)
@@ -152,7 +150,7 @@ class MaterialReader:
             if is_about and fits_files(one.memory, self.task.files) and self.is_kept(one.memory):
                 fitting.append((worth, one))
         # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
-        compared = [(worth, one) for worth, one in fitting if one.memory.kind != _ECHO] or fitting
+        compared = [(worth, one) for worth, one in fitting if one.memory.kind != ECHO] or fitting
         least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
         least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
         return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
