@@ -10,7 +10,7 @@ import pytest
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers import local, model_files
-from memory_kb.providers.choose import choose_embedder, choose_llm, estimate
+from memory_kb.providers.models import choose_embedder, choose_llm, estimate
 from memory_kb.providers.protocols import OfflineLlm, VectorSpace, is_loopback
 from memory_kb.providers.spending import SpendLog
 from memory_kb.settings import EmbeddingSettings, LlmSettings

@@ -344,7 +344,7 @@ def test_making_an_embedder_loads_and_opens_nothing() -> None:
     code = (
         "import sys\n"
         "from memory_kb.settings import EmbeddingSettings\n"
-        "from memory_kb.providers.choose import choose_embedder\n"
+        "from memory_kb.providers.models import choose_embedder\n"
         "none = choose_embedder(EmbeddingSettings(provider='none'), {})\n"
         "early = [name for name in ('logging', 'hashlib', 'http', 'numpy', 'openai', 'google') if name in sys.modules]\n"
         "choose_embedder(EmbeddingSettings(), {'OPENAI_API_KEY': 'x'}).space\n"

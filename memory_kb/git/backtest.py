@@ -73,9 +73,14 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     """
     found: list[Breach] = []
     waiting: list[tuple[int, int]] = []
-    count = 0
-    for commit in _walk(repository):
-        count += 1
+    log = repository.git(
+        *_NAMES, "log", f"-{MOST_COMMITS}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
+    )
+    records = log.split(b"\x01")[1:]
+    for record in reversed(records):
+        name, moment, subject, diff = record.split(b"\0", 3)
+        files = _read_diff(diff.decode("utf-8", "replace"))
+        commit = Commit(name.decode(), int(moment), subject.decode("utf-8", "replace"), files)
         waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
         for place, seconds in list(waiting):
             if _fixes(repository, guard, commit, found[place]):
@@ -84,7 +89,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
         for breach in find_breaches(repository, guard, project, commit):
             waiting.append((len(found), commit.seconds))
             found.append(breach)
-    return Backtest(guard.rule, count, tuple(reversed(found)))
+    return Backtest(guard.rule, len(records), tuple(reversed(found)))
 
 
 def read_change(repository: Repository, base: str, head: str) -> Commit:
@@ -121,17 +126,6 @@ def _fixes(repository: Repository, guard: Guard, commit: Commit, breach: Breach)
 
 def _text(repository: Repository, commit: str, path: str) -> str:
     return (repository.blob(commit, path) or b"").decode("utf-8", "replace")
-
-
-def _walk(repository: Repository) -> Iterator[Commit]:
-    """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
-    log = repository.git(
-        *_NAMES, "log", f"-{MOST_COMMITS}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
-    )
-    for record in reversed(log.split(b"\x01")[1:]):
-        name, seconds, subject, diff = record.split(b"\0", 3)
-        files = _read_diff(diff.decode("utf-8", "replace"))
-        yield Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
 
 
 def _read_diff(diff: str) -> ChangedLines:

@@ -107,7 +107,7 @@ def compare_revisions(base: RevisionView, head: RevisionView, path: str) -> CiRe
     if were_asked and not are_asked and not unread:
         unread = [Problem(path, 1, f"the saved queries are gone; there were {len(were_asked)}")]
     has_none = not (were_asked or are_asked or head.saved.problems)
-    lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
+    lost = [_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")]
     return CiReport(
         base,
         head,

@@ -144,7 +144,7 @@ class Evaluation:
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
         repository = self._git.repository()
-        sides = _staged(repository) if staged else _split(repository, range or "")
+        sides = _read_range(repository, None if staged else range)
         no_home = self._vault.machine / "revisions" / ".no-home"
         change = read_change(repository, sides[0][1], sides[1][1])
         prefix = repository.prefix(self._vault.folder)
@@ -262,19 +262,16 @@ def _read_warning(warning: str) -> Problem:
     return Problem(found[1], int(found[2] or 1), found[3]) if found else Problem("memory/config.yaml", 1, warning)
 
 
-def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return the two revisions of a range, each with its name."""
+def _read_range(repository: Repository, range: str | None) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the two revisions of a range, each with its name; None is what is staged since the last commit."""
+    if range is None:
+        staged = ("what is staged", repository.git("write-tree").decode().strip())
+        if repository.has_commits:
+            return ("HEAD", repository.find("HEAD")), staged
+        return ("nothing", repository.git("hash-object", "-t", "tree", os.devnull).decode().strip()), staged
     base, dots, head = range.partition("...") if "..." in range else range.partition("..")
     names = base or "HEAD", head or "HEAD"
     one, other = (repository.find(name) for name in names)
     if dots == "...":
         one = repository.merge_base(one, other)
     return (names[0], one), (names[1], other)
-
-
-def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
-    staged = repository.git("write-tree").decode().strip()
-    if repository.has_commits:
-        return ("HEAD", repository.find("HEAD")), ("what is staged", staged)
-    empty = repository.git("hash-object", "-t", "tree", os.devnull).decode().strip()
-    return ("nothing", empty), ("what is staged", staged)

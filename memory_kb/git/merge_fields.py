@@ -150,18 +150,17 @@ def _further(base: Any, ours: Any, theirs: Any) -> Any:
 def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any], merged: Any) -> Any:
     """Return the confidence after the feedback of both sides, or `merged` where only people set it."""
     mine, yours = _number(ours.get("confidence")), _number(theirs.get("confidence"))
-    feedback = [_feedback(base, side) for side in (ours, theirs)]
-    if mine is None or yours is None or not (feedback[0] and feedback[1]):
+    feedback = []
+    for side in (ours, theirs):
+        wins, losses = (
+            (_number(side.get(name, 0)) or 0) - (_number(base.get(name, 0)) or 0)
+            for name in ("success_count", "failure_count")
+        )
+        feedback.append(_SUCCESS * wins - _FAILURE * losses)
+    if mine is None or yours is None or not all(feedback):
         return merged
     settled = min(mine - feedback[0], yours - feedback[1])
     return round(min(1.0, max(0.0, settled + sum(feedback))), 6)
-
-
-def _feedback(base: Mapping[str, Any], side: Mapping[str, Any]) -> float:
-    """Return what the feedback counted since `base` adds to a confidence."""
-    wins, losses = (_number(side.get(name, 0)) or 0 for name in ("success_count", "failure_count"))
-    before = [_number(base.get(name, 0)) or 0 for name in ("success_count", "failure_count")]
-    return _SUCCESS * (wins - before[0]) - _FAILURE * (losses - before[1])
 
 
 _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)

@@ -77,7 +77,11 @@ def _lay_out(repository: Repository, revision: str, vault: Vault) -> Path:
         finally:
             shutil.rmtree(part, ignore_errors=True)
     os.utime(place)
-    _prune(folder, place)
+    with contextlib.suppress(OSError):
+        kept = [one for one in folder.iterdir() if not one.name.startswith(".")]
+        for old in sorted(kept, key=lambda one: -one.stat().st_mtime)[MOST_KEPT:]:
+            if old != place:
+                shutil.rmtree(old, ignore_errors=True)
     return place
 
 
@@ -94,15 +98,6 @@ def _write_notes(repository: Repository, revision: str, vault: Vault, part: Path
         with contextlib.suppress(OSError):  # a name that this system does not take
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-
-
-def _prune(folder: Path, keep: Path) -> None:
-    """Drop the revisions that were longest out of use."""
-    with contextlib.suppress(OSError):
-        found = [place for place in folder.iterdir() if not place.name.startswith(".")]
-        for place in sorted(found, key=lambda place: -place.stat().st_mtime)[MOST_KEPT:]:
-            if place != keep:
-                shutil.rmtree(place, ignore_errors=True)
 
 
 def choose_notes(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:

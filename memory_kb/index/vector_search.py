@@ -301,6 +301,6 @@ class VectorSearch:
 
 def open_vector_search(vault: "Vault") -> VectorSearch:
     """Return the embedding model that the settings ask for, with its vectors in the machine folder."""
-    from memory_kb.providers.choose import choose_embedder
+    from memory_kb.providers.models import choose_embedder
 
     return VectorSearch(lambda: choose_embedder(vault.settings.embeddings, vault.environ), vault.machine)

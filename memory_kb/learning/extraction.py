@@ -34,8 +34,7 @@ from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
-from memory_kb.providers.choose import estimate
-from memory_kb.providers.models import Models
+from memory_kb.providers.models import Models, estimate
 from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport

@@ -10,7 +10,6 @@ Nothing is ever lost: what is no entry is text.
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from typing import Any, NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
@@ -269,7 +268,10 @@ def _make_entry(
     text: str, path: str, block: FrontmatterBlock, end: int, line: int, fields: dict[str, Any], default_status: str
 ) -> Entry:
     body = Span(block.span.end, end)
-    path_date = None if fields["dated"] and fields["seen"] else _date_in(path)
+    path_date = None
+    if "-" in path and not (fields["dated"] and fields["seen"]):
+        # The last date in a path is the most specific one.
+        path_date = next(filter(None, map(parse_date, reversed(_PATH_DATE.findall(path)))), None)
     found = {
         "id": fields["id"] or provisional_id(path, text[body.start : body.end]),
         "status": fields["status"] or default_status,
@@ -291,14 +293,6 @@ def _make_entry(
 def _line_of_field(yaml: str, field: str) -> int:
     found = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", yaml, re.MULTILINE)
     return yaml.count("\n", 0, found.start()) if found else 0
-
-
-def _date_in(path: str) -> date | None:
-    """Return the last date that is in a path, the most specific one."""
-    if "-" not in path:
-        return None
-    days = (parse_date(found) for found in reversed(_PATH_DATE.findall(path)))
-    return next((day for day in days if day), None)
 
 
 def provisional_id(path: str, body: str) -> str:

@@ -120,18 +120,12 @@ def openai_llm(
         answer: Any = client.chat.completions.create(
             model=name, messages=[{"role": "user", "content": question.prompt}], timeout=question.seconds, **options
         )
-        return _reply_of(answer)
+        # The package passes an answer on as the server shaped it.
+        choice = next(iter(getattr(answer, "choices", None) or ()), None)
+        text = getattr(getattr(choice, "message", None), "content", None)
+        usage = getattr(answer, "usage", None)
+        asked, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        known = TokenUsage(asked, written) if isinstance(asked, int) and isinstance(written, int) else None
+        return Reply(text if isinstance(text, str) else "", known, getattr(choice, "finish_reason", None) == "length")
 
     return RemoteLlm(_endpoint(base_url, key, "llm"), name, log, ask, timing)
-
-
-def _reply_of(answer: Any) -> Reply:
-    """Read an answer that the package passes on as the server shaped it."""
-    choices = getattr(answer, "choices", None)
-    if not choices:
-        return Reply("", None)
-    text = getattr(getattr(choices[0], "message", None), "content", None)
-    usage = getattr(answer, "usage", None)
-    counts = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
-    known = TokenUsage(counts[0], counts[1]) if isinstance(counts[0], int) and isinstance(counts[1], int) else None
-    return Reply(text if isinstance(text, str) else "", known, getattr(choices[0], "finish_reason", None) == "length")
