@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from memory_kb import KnowledgeBase
 from memory_kb.markdown.code_spans import find_code
-from memory_kb.markdown.links import find_links, find_tags, find_wikilinks, rewrite_targets
+from memory_kb.markdown.links import find_links, find_tags, rewrite_targets
 from memory_kb.web.render import LinkBase, render_note
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ NAMES = ["real", "also real", "third", "fourth", "fifth", "sixth", "2024"]
 @pytest.mark.parametrize("before", ["", "---\ntitle: a ` tick [[not a\n---\n"])
 def test_code_holds_no_links(newline: str, before: str) -> None:
     text = (before + CODE).replace("\n", newline)
-    links = list(find_wikilinks(text))
+    links = [link for link in find_links(text) if link.is_wikilink]
     assert [link.target for link in links] == NAMES
     assert [text[link.span.start : link.span.end] for link in links] == NAMES
     assert [text[link.whole.start : link.whole.end] for link in links][-3:] == ["![[fifth]]", "[[ sixth ]]", "[[2024]]"]

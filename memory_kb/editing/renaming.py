@@ -22,7 +22,7 @@ from memory_kb.markdown.headings import (
 from memory_kb.markdown.links import (
     TextLink,
     escape_address,
-    find_wikilinks,
+    find_links,
     is_attachment,
     rewrite_anchors,
     rewrite_targets,
@@ -435,7 +435,7 @@ def _new_target(target: str, source: str, moving: Moving) -> str | None:
 
 def _keep_attachments(text: str, source: str, moving: Moving) -> str:
     """Return a text whose links to pictures and other attachments lead to them after the move."""
-    places = [(link.span, link.target, True) for link in find_wikilinks(text) if link.is_attachment]
+    places = [(link.span, link.target, True) for link in find_links(text) if link.is_attachment]
     beside = _BESIDE.finditer(without_code(text)) if "](" in text else ()
     places += [(Span(*one.span()), unquote(one[0]), False) for one in beside if not one[0].lower().endswith(".md")]
     pieces, done = [], 0

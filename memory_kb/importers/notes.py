@@ -11,7 +11,7 @@ from memory_kb.learning.ingest import id_of
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.blocks import heading_text
 from memory_kb.markdown.document import find_blocks
-from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
+from memory_kb.markdown.links import find_links, find_tags
 from memory_kb.markdown.lists_and_fences import scan_lines
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
@@ -161,7 +161,7 @@ def _read_obsidian_note(note: SourceNote, own_id: str, names: dict[str, str]) ->
     file_name = () if note.stem == note.title else (note.stem,)
     if aliases := list(dict.fromkeys((*file_name, *note.words("aliases", "alias")))):
         fields["aliases"] = aliases
-    embeds = (link.target for link in find_wikilinks(without_code(note.body)) if link.is_embed)
+    embeds = (link.target for link in find_links(note.body) if link.is_wikilink and link.is_embed)
     linked = dict.fromkeys(names.get(target.removesuffix(".md").casefold()) for target in embeds)
     if links := [{"to": to, "relation": "related_to"} for to in linked if to not in (None, own_id)]:
         fields["links"] = links

@@ -150,16 +150,6 @@ def find_pictures(text: str, start: int = 0, end: int | None = None) -> Iterator
             yield name, Span(*found.span())
 
 
-def find_wikilinks(text: str) -> Iterator[TextLink]:
-    """Yield the links of a text in double brackets.
-
-    Example:
-        >>> [(link.target, link.anchor, link.is_embed) for link in find_wikilinks("See [[A#Why|here]] and ![[b.png]], `[[c]]`.")]
-        [('A', 'Why', False), ('b.png', '', True)]
-    """
-    return (link for link in find_links(text) if link.is_wikilink)
-
-
 def _wikilinks(text: str, start: int, stop: int) -> Iterator[TextLink]:
     if text.find("[[", start, stop) < 0:
         return

@@ -54,25 +54,24 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
         root = yaml.compose(block, yaml_loader())
     except yaml.YAMLError as exc:
         raise InvalidBlock(f"is not valid YAML: {exc}") from exc
-    if root is None:
-        return block + f"{key}:{_emit_below(value, '', newline_of(block))}{newline_of(block)}"
-    if not isinstance(root, yaml.MappingNode):
+    if root is not None and not isinstance(root, yaml.MappingNode):
         raise CannotSplice("the frontmatter is not a mapping")
-    for key_node, value_node in root.value:
+    is_flow = bool(root and root.flow_style)
+    for key_node, value_node in root.value if root else ():
         if key_node.value == key:
             if isinstance(value, dict) and isinstance(value_node, yaml.MappingNode):
                 start = value_node.start_mark.index
                 has_own_lines = not value_node.flow_style and not block[block.rfind("\n", 0, start) + 1 : start].strip()
                 if has_own_lines and {inner.value for inner, _ in value_node.value} <= value.keys():
                     return _set_below(block, value_node, value)
-            return _replace(block, value_node, value, is_flow=bool(root.flow_style))
-    if root.flow_style:
+            return _replace(block, value_node, value, is_flow=is_flow)
+    if root and is_flow:
         place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
         comma = ", " if root.value else ""
         return f"{block[:place]}{comma}{key}: {emit(value, is_flow=True)}{block[place:]}"
     newline = newline_of(block)
     lead = "" if not block or block.endswith("\n") else newline
-    indent = " " * root.start_mark.column
+    indent = " " * root.start_mark.column if root else ""
     return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
 
 
@@ -147,7 +146,6 @@ def _emit_below(value: Value, indent: str, newline: str) -> str:
 
 _RULE_LINE = lazy_regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 _BLANK_LINE_LAST = lazy_regex(r"\n[ \t\r]*\n\Z")
-_EDGES = lazy_regex(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
 
 class Splice(NamedTuple):
@@ -299,9 +297,8 @@ def change_body(text: str, path: str, entry_id: str, body: str, newline: str) ->
     text = pin_id(text, path, entry_id, newline)
     entry = find_entry(text, path, entry_id)
     head, old = text[: entry.body.start], text[entry.body.start : entry.body.end]
-    edges = _EDGES.match(old)
-    assert edges
-    lead, tail = (edges[1], edges[3]) if edges[2] else ("", edges[1] or newline)
+    bare = old.strip()
+    lead, _, tail = old.partition(bare) if bare else ("", "", old or newline)
     if not head.endswith("\n"):
         head += newline
     new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""

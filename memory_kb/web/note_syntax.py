@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from markdown_it.token import Token
 
 from memory_kb.markdown.headings import normal_heading
-from memory_kb.markdown.links import WIKILINK, find_wikilinks
+from memory_kb.markdown.links import WIKILINK, find_links
 from memory_kb.terms import MARKS
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
         target, anchor = found[1].strip(), (found[2] or "").strip()
         shown = (found[3] or "").lstrip("\\").removeprefix("|").strip()
         shown = "" if is_embed and _SIZE.match(shown) else shown
-        if any(link.is_attachment for link in find_wikilinks(f"[[{target}]]")):
+        if any(link.is_attachment for link in find_links(f"[[{target}]]")):
             token = state.push("attachment", "", 0)
             size = _SIZE.match((found[3] or "").lstrip("\\").removeprefix("|").strip())
             token.meta = {"target": target, "shown": shown, "size": size[0] if size else ""}
