@@ -35,7 +35,8 @@ _KEPT = lazy_regex(
     re.IGNORECASE | re.MULTILINE,
 )
 _BLANK_LINE = lazy_regex(r"\n[ \t\r]*\n")
-_FENCE = lazy_regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+#: A fence, and in the second group the rest of its line where that is blank, as behind one that closes.
+_FENCE = lazy_regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})([^\S\n]*$)?", re.MULTILINE)
 #: The title in frontmatter of Hugo and Zola, which no command changes.
 _TOML_TITLE = lazy_regex(
     r"\+\+\+[ \t]*\r?\n(?:(?!\+\+\+|\[)[^\n]*\n)*?title[ \t]*=[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)')[ \t]*\r?\n"
@@ -223,7 +224,6 @@ class _Fences:
     """The places of a text that are inside a code fence. They are counted in one pass from left to right."""
 
     def __init__(self, text: str, start: int) -> None:
-        self._text = text
         self._marks = _FENCE.finditer(text, start)
         self._next = next(self._marks, None)
         self._open: str | None = None
@@ -241,14 +241,10 @@ class _Fences:
             mark = self._next[1]
             if self._open is None:
                 self._open, self.opened_at = mark, self._next.start()
-            elif mark[0] == self._open[0] and len(mark) >= len(self._open) and self._is_bare(self._next):
+            elif mark[0] == self._open[0] and len(mark) >= len(self._open) and self._next[2] is not None:
                 self._open = None
             self._next = next(self._marks, None)
         return self._open is not None
-
-    def _is_bare(self, mark: re.Match[str]) -> bool:
-        end = self._text.find("\n", mark.end())
-        return not self._text[mark.end() : len(self._text) if end < 0 else end].strip()
 
 
 class _LineCounter:

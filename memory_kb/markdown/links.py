@@ -216,8 +216,6 @@ def _opening_bracket(text: str, closing: int, start: int) -> int | None:
 
 
 def _is_escaped(text: str, place: int, start: int) -> bool:
-    if text[place - 1 : place] != "\\":
-        return False
     before = text[max(start, place - _MOST_SIGNS) : place]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 

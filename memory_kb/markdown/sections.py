@@ -28,7 +28,7 @@ class Sizes(NamedTuple):
 
 SECTION = Sizes(whole=1_600, heading=400, target=1_200, limit=2_400)
 PASSAGE = Sizes(whole=400, heading=200, target=400, limit=600)
-#: A last piece shorter than this joins the one before it.
+#: A piece shorter than this joins the one before it.
 _RUNT = 120
 
 _SENTENCE_END = lazy_regex(r"(?<=[.!?…؟])[\"')\]]*\s+|(?<=[。！？｡])|\n")
@@ -57,7 +57,7 @@ def split_text(text: str, start: int, end: int, sizes: Sizes = SECTION) -> list[
             return []
         place, _, level, heading = first
         return [Piece(place, end, (heading,) if level > 0 else ())]
-    return list(_merge_runt(_pack(text, scan_blocks(text, start, end), sizes), sizes.limit))
+    return _merge_runts(_pack(text, scan_blocks(text, start, end), sizes), sizes.limit)
 
 
 # The sections that answer one question answer others like it.
@@ -119,18 +119,14 @@ def _trim(text: str, start: int, end: int) -> int:
     return start + len(text[start:end].rstrip(" \t\r\n"))
 
 
-def _merge_runt(pieces: Iterator[Piece], limit: int) -> Iterator[Piece]:
-    last: Piece | None = None
+def _merge_runts(pieces: Iterator[Piece], limit: int) -> list[Piece]:
+    merged: list[Piece] = []
     for piece in pieces:
-        if last is None:
-            last = piece
-        elif piece.end - piece.start < _RUNT and piece.end - last.start <= limit:
-            last = last._replace(end=piece.end)
+        if merged and piece.end - piece.start < _RUNT and piece.end - merged[-1].start <= limit:
+            merged[-1] = merged[-1]._replace(end=piece.end)
         else:
-            yield last
-            last = piece
-    if last:
-        yield last
+            merged.append(piece)
+    return merged
 
 
 def _cut_long(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
