@@ -69,7 +69,12 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Return whether two values are the same, type included."""
+    """Return whether two values are the same, type included.
+
+    Example:
+        >>> _is_same(1, True), _is_same(["a"], ["a"]), _is_same(ABSENT, None)
+        (False, True, False)
+    """
     return type(one) is type(other) and one == other
 
 

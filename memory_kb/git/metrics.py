@@ -84,17 +84,12 @@ def measure_question(query: SavedQuery, hits: Sequence[Hit]) -> QuestionResult:
 
 def _rank(query: SavedQuery, places: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int | None]:
     """Return the place of each expected entry among files and the ids that are found in them."""
-    return {
-        wanted: next(
-            (
-                place
-                for place, (path, ids) in enumerate(places, 1)
-                if any(names_entry(wanted, one, path) for one in ids)
-            ),
-            None,
-        )
-        for wanted in query.expect
-    }
+    ranks: dict[str, int | None] = dict.fromkeys(query.expect)
+    for place, (path, ids) in enumerate(places, 1):
+        for wanted, rank in ranks.items():
+            if rank is None and any(names_entry(wanted, one, path) for one in ids):
+                ranks[wanted] = place
+    return ranks
 
 
 def average_results(name: str, outcomes: Iterable[QuestionResult]) -> MethodScore:
@@ -106,14 +101,13 @@ def average_results(name: str, outcomes: Iterable[QuestionResult]) -> MethodScor
         MethodScore(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
     """
     asked = [outcome for outcome in outcomes if outcome.query.expect]
-    count = max(1, len(asked))
-    counted = {cut: [one.count(cut) for one in asked] for cut in CUTS}
-    recall = {
-        cut: round(sum(found / len(one.ranks) for found, one in zip(counted[cut], asked, strict=True)) / count, 4)
-        for cut in CUTS
-    }
-    hits = {cut: round(sum(map(bool, counted[cut])) / count, 4) for cut in CUTS}
-    return MethodScore(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
+
+    def mean(shares: Iterable[float]) -> float:
+        return round(sum(shares) / max(1, len(asked)), 4)
+
+    recall = {cut: mean(one.count(cut) / len(one.ranks) for one in asked) for cut in CUTS}
+    hits = {cut: mean(one.count(cut) > 0 for one in asked) for cut in CUTS}
+    return MethodScore(name, len(asked), recall, hits, mean(1 / one.rank for one in asked if one.rank))
 
 
 def grep(query: SavedQuery, files: Sequence[GrepFile]) -> QuestionResult:

@@ -2,7 +2,6 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
-import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -177,6 +176,8 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: "SpendLog
 
 def _local(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
     """Return the model on this machine; where there is none, that is an error only if it was asked for."""
+    import importlib.util
+
     reason, hint = (
         "what local models need is not installed",
         "pip install 'memory-kb[local]', then `memory-kb model fetch`",

@@ -141,11 +141,8 @@ class SpendLog:
     def check(self, usd: float) -> None:
         """Raise `SpendLimitReached` if a call of this cost does not fit into the limits of the day.
 
-        A call that costs nothing is limited by the number of calls alone.
-
-        Raises:
-            SpendLimitReached: it does not.
-            ProviderFailed: the ledger cannot be written.
+        A call that costs nothing is limited by the number of calls alone. Where the ledger cannot be written, none is
+        made: `ProviderFailed`.
         """
         if self._runs is not None and len(self._calls_of_today()) >= self._runs:
             raise _refuse(f"it was asked {self._runs:,} times today, which is the limit", "daily_runs")
