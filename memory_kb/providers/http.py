@@ -185,7 +185,12 @@ def read_refusal(exc: BaseException) -> Refused:
 
 
 def _kind_of(status: int, text: str) -> str:
-    """Sort an error by its status and its words."""
+    """Sort an error by its status and its words.
+
+    Example:
+        >>> [_kind_of(429, words) for words in ("rate limit", "code: insufficient_quota", "Request too large for this model")]
+        ['busy', 'quota', 'input']
+    """
     if status in (401, 403) or (status == 400 and _WRONG_KEY.search(text)):
         return "key"
     if status == 402 or (status in (400, 429) and _NO_QUOTA.search(text)):
