@@ -183,7 +183,13 @@ def _load_tokenizer(file: Path) -> Tokenizer:
 
 
 def _to_length_one(rows: Floats) -> Floats:
-    """Return vectors of length 1 in the same directions; one of zeros stays as it is."""
+    """Return vectors of length 1 in the same directions; one of zeros stays as it is.
+
+    Example:
+        >>> import numpy as np
+        >>> _to_length_one(np.array([[3, 4], [0, 0]], dtype=np.float32)).round(1).tolist()
+        [[0.6..., 0.8...], [0.0, 0.0]]
+    """
     import numpy as np
 
     with np.errstate(all="ignore"):
