@@ -71,7 +71,11 @@ def run(arguments: Sequence[str]) -> int:
 
     options = Options()
     as_json = "--json" in arguments
-    _prepare_streams()
+    for stream in (sys.stdout, sys.stderr):  # no text of a note can make printing it fail
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if os.environ.get("NO_COLOR"):
+        os.environ.pop("FORCE_COLOR", None)
     try:
         try:
             if "_MEMORY_KB_COMPLETE" not in os.environ and _run_plain(arguments, options):
@@ -141,12 +145,3 @@ def _fail(message: str, code: str, hint: str | None, exit_code: int, *, as_json:
         if hint:
             say(f"  {hint}")
     return exit_code
-
-
-def _prepare_streams() -> None:
-    """Make sure that no text of a note can make printing it fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    if os.environ.get("NO_COLOR"):
-        os.environ.pop("FORCE_COLOR", None)

@@ -76,20 +76,16 @@ def search_and_print(options: Options, kb: KnowledgeBase, query: str, **filters:
 
 def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
     """Print a hit: what and where it is, and some lines of the passage; of a further one in its note only the lines."""
-    lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
+    where = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
     if is_further:
         word = "lines" if hit.end_line > hit.line else "line"
-        echo(f"    {rank} {style(f'{word} {lines}', fg='green')}  {score}")
+        echo(f"    {rank} {style(f'{word} {where}', fg='green')}  {score}")
     else:
         marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
-        place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, lines)
+        place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, where)
         echo(f"{rank} {style(clean(hit.title), bold=True)}  {score}")
         echo(f"    {place}  {style(', '.join(marks), dim=True)}  {dim_id(hit.id)}")
-    _print_text(hit, query)
-
-
-def _print_text(hit: Hit, query: str) -> None:
     lines = [line.rstrip() for line in hit.text.splitlines() if line.strip()]
     if lines and lines[0].lstrip("# ") == hit.title:
         del lines[0]

@@ -280,7 +280,12 @@ def _in_block(text: str, offset: int, block: Span) -> Spot:
     if top is None and indent == 0:
         kind = "name" if _NAME.fullmatch(line) else ""
         return Spot(kind, line, Span(start, _end_of(_NAME, text, offset)), block=block)
-    field, begin = (top[1], top.end()) if top else (_field_above(text[block.start : start]), indent)
+    if top:
+        field, begin = top[1], top.end()
+    else:  # the last field above that is not indented
+        above = text[block.start : start].split("\n")
+        fields = [found[1] for one in above if not one[:1].isspace() and (found := _FIELD.match(one))]
+        field, begin = fields[-1] if fields else "", indent
     held = line[begin:]
     is_flow = held.startswith(("[", "{"))
     if is_flow or (top and field in _LISTS):
@@ -295,12 +300,6 @@ def _in_block(text: str, offset: int, block: Span) -> Spot:
         field = "links.to"
     begin += line.startswith(("'", '"'), begin)
     return Spot("value", line[begin:], Span(start + begin, _end_of(_VALUE, text, offset)), field, block=block)
-
-
-def _field_above(text: str) -> str:
-    """Return the last field of some lines that is not indented."""
-    fields = [found[1] for line in text.split("\n") if not line[:1].isspace() and (found := _FIELD.match(line))]
-    return fields[-1] if fields else ""
 
 
 def _end_of(word: re.Pattern[str], text: str, offset: int) -> int:

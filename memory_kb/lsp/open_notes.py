@@ -198,9 +198,11 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
         value = page.value_at(offset, fields)
         if value:
             return subject._replace(span=value[1], way=way)
-    heading = heading_span(page, own)
-    if heading and heading.start <= offset <= heading.end and not own.title:
-        return subject._replace(span=heading, way="title")
+    body = page.body(own)
+    if (title := first_heading(body)) and not own.title:
+        start = page.text.find(title, own.body.start + find_opening(body))
+        if start >= 0 and start <= offset <= start + len(title):
+            return subject._replace(span=Span(start, start + len(title)), way="title")
     section = next((one.span for one in page.headings if one.span.start <= offset <= one.span.end), None)
     if section:
         return subject._replace(span=heading_words_span(page.text, section), way="section", section=section)
@@ -236,16 +238,6 @@ def _find_named(page: Page, name: str, span: Span, catalog: Catalog) -> Subject 
         start = span.start + written.rfind("/") + 1
         span = Span(start, span.end - (3 if written.lower().endswith(".md") else 0))
     return Subject(entry.path, entry.id, span, way, is_own=False)
-
-
-def heading_span(page: Page, entry: Entry) -> Span | None:
-    """Return where the words of the heading that opens an entry are."""
-    body = page.body(entry)
-    title = first_heading(body)
-    if not title:
-        return None
-    start = page.text.find(title, entry.body.start + find_opening(body))
-    return Span(start, start + len(title)) if start >= 0 else None
 
 
 def find_section_mentions(page: Page, home: Page, section: Span, catalog: Catalog) -> Iterator[Span]:

@@ -116,8 +116,8 @@ def _always(result: _R) -> Callable[..., Awaitable[_R]]:
     return answer
 
 
-def declare(tool: Tool) -> types.Tool:
-    """Return a tool as a client sees it; what the protocol takes for granted is left out."""
+def _declare(tool: Tool) -> types.Tool:
+    # What the protocol takes for granted is left out.
     hints = types.ToolAnnotations(
         read_only_hint=tool.effect == "reads" or None,
         destructive_hint=False if tool.effect == "adds" else None,
@@ -129,8 +129,7 @@ def declare(tool: Tool) -> types.Tool:
     )
 
 
-def declare_prompt(prompt: Tool) -> types.Prompt:
-    """Return a prompt as a client sees it."""
+def _declare_prompt(prompt: Tool) -> types.Prompt:
     arguments = [
         types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
         for one in prompt.arguments
@@ -221,12 +220,12 @@ class ToolService:
             "memory-kb",
             version=__version__,
             instructions=INSTRUCTIONS,
-            on_list_tools=_always(types.ListToolsResult(tools=[declare(tool) for tool in self._tools.values()])),
+            on_list_tools=_always(types.ListToolsResult(tools=[_declare(tool) for tool in self._tools.values()])),
             on_call_tool=self._call_tool,
             on_list_resources=_always(types.ListResourcesResult(resources=[_RESOURCE])),
             on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])),
             on_read_resource=self._read_resource,
-            on_list_prompts=_always(types.ListPromptsResult(prompts=[declare_prompt(prompt) for prompt in PROMPTS])),
+            on_list_prompts=_always(types.ListPromptsResult(prompts=[_declare_prompt(prompt) for prompt in PROMPTS])),
             on_get_prompt=self._get_prompt,
         )
 
@@ -251,7 +250,10 @@ class ToolService:
     async def _call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, self._say_unknown(params.name))
+            unknown = f"there is no tool {params.name[:60]!r}; there are {', '.join(self._tools)}"
+            is_known = params.name in {tool.name for tool in PROFILES["full"]}
+            full = f"{params.name} is offered by `memory-kb mcp --profile full` only"
+            raise MCPError(types.INVALID_PARAMS, full if is_known else unknown)
         worker = self._workers.reading if tool.effect == "reads" else self._workers.writing
         caller = self._caller(context)
         try:
@@ -292,11 +294,6 @@ class ToolService:
         params = context.session.client_params
         name = params.client_info.name.strip() if params else ""
         return Caller(" ".join(name.split())[:60] or "agent", self.session, self._vaults)
-
-    def _say_unknown(self, name: str) -> str:
-        if name in {tool.name for tool in PROFILES["full"]}:
-            return f"{name} is offered by `memory-kb mcp --profile full` only"
-        return f"there is no tool {name[:60]!r}; there are {', '.join(self._tools)}"
 
 
 #: Seconds between two looks whether the process that started us still lives.
