@@ -15,9 +15,9 @@ from memory_kb.cli.output import (
     ProgressLine,
     one_line,
     pick,
+    print_document,
     print_findings,
     print_listing,
-    print_text,
     say,
 )
 from memory_kb.cli.print_runs import finish_run, print_preview
@@ -166,12 +166,7 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     if file is not None:
         nothing = f"{one_line(file)} says so already." if done.text else _NO_RULES
         return finish_run(options, done.run, {"text": done.text}, nothing=nothing)
-    if options.printed_as_json({"text": done.text}):
-        return 0
-    if done.text:
-        print_text(done.text)
-    else:
-        say(_NO_RULES)
+    print_document(options, {"text": done.text}, done.text, _NO_RULES)
     return 0
 
 

@@ -6,7 +6,7 @@ import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -62,19 +62,16 @@ class Family(click.Group):
             args = [self._alone, *args]
         return super().parse_args(ctx, args)
 
+    def sections(self, ctx: click.Context) -> Mapping[str, Iterable[str]]:
+        return {"Commands": self.list_commands(ctx)}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every verb with its summary, wrapped instead of cut."""
-        self.write_verbs(ctx, formatter, "Commands", self.list_commands(ctx))
-
-    def write_verbs(
-        self, ctx: click.Context, formatter: click.HelpFormatter, section: str, verbs: Iterable[str]
-    ) -> None:
-        with formatter.section(section):
-            commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
-            formatter.write_dl(
-                [(verb, command.get_short_help_str(10_000)) for verb, command in commands if not command.hidden],
-                col_max=14,
-            )
+        for section, verbs in self.sections(ctx).items():
+            commands = [(verb, command) for verb in verbs if (command := self.get_command(ctx, verb))]
+            shown = [(verb, command.get_short_help_str(10_000)) for verb, command in commands if not command.hidden]
+            with formatter.section(section):
+                formatter.write_dl(shown, col_max=14)
 
 
 class _Verbs(Family):
@@ -92,9 +89,8 @@ class _Verbs(Family):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, verbs in _SECTIONS.items():
-            self.write_verbs(ctx, formatter, section, verbs.split())
+    def sections(self, ctx: click.Context) -> Mapping[str, Iterable[str]]:  # noqa: ARG002 - it has more than one
+        return {section: verbs.split() for section, verbs in _SECTIONS.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

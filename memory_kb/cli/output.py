@@ -266,6 +266,17 @@ def print_listing(
     print_notes(notes)
 
 
+def print_document(options: Options, fields: Any, text: str, empty: str, notes: Iterable[str] = ()) -> None:
+    """Print a text: as JSON where that is asked for, or a sentence where there is none."""
+    if options.printed_as_json(fields):
+        return
+    if text:
+        print_text(text)
+    else:
+        say(empty)
+    print_notes(notes)
+
+
 def print_table(rows: Mapping[str, object]) -> None:
     """Print names and values in two columns, without the names that have none."""
     print_rows([(name, value) for name, value in rows.items() if value not in (None, "")], [{"dim": True}])

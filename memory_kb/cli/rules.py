@@ -30,6 +30,7 @@ from memory_kb.cli.output import (
     format_place,
     one_line,
     pick,
+    print_document,
     print_listing,
     print_problems,
     say,
@@ -103,12 +104,9 @@ def select_rules(options: Options, /, type_: str | None, **chosen: Any) -> None:
     memory-kb rules select --label streaming --label sse --type bug
     """
     selection = options.kb.rules.select(type=type_, **chosen)
-    if options.printed_as_json(pick(selection, "rules", "anti_patterns", "total_score", "token_count", "text")):
-        return
-    if selection.text:
-        click.echo(clean(selection.text))
-    else:
-        say("No rule fits; `memory-kb rules list` shows their tags with --json.")
+    fields = pick(selection, "rules", "anti_patterns", "total_score", "token_count", "text")
+    empty = "No rule fits; `memory-kb rules list` shows their tags with --json."
+    print_document(options, fields, selection.text, empty)
 
 
 @verb("feedback", rules_verb, dry_run=True)

@@ -18,6 +18,7 @@ from memory_kb.cli.output import (
     format_place,
     one_line,
     pick,
+    print_document,
     print_entry_line,
     print_json,
     print_listing,
@@ -268,10 +269,5 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
         for name in ("rules", "anti_patterns")
     } | pick(context.rules, "total_score", "token_count")
     parts = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
-    if options.printed_as_json(pick(context, *parts) | {"guidelines": guidelines}):
-        return
-    if context.text:
-        print_text(context.text)
-    else:
-        say("Nothing is known that has to do with this.")
-    print_notes(context.degraded)
+    fields = pick(context, *parts) | {"guidelines": guidelines}
+    print_document(options, fields, context.text, "Nothing is known that has to do with this.", context.degraded)
