@@ -362,14 +362,7 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if options.printed_as_json({"sessions": made, "left_out": elsewhere, "refused": [str(error) for error in refused]}):
         return code
     for one in made:
-        print_problems(one.problems)
-        if one.redacted:
-            say(f"note: what looks like {', '.join(one.redacted)} was not written")
-        if one.session:
-            ours = f", {one.injected:,} with text from memory-kb" if one.injected else ""
-            click.echo(
-                f"{one.session}  {one.added:,} added, {one.known:,} already stored, {one.ignored:,} skipped{ours}"
-            )
+        _print_imported(one)
     for error in refused:
         say(f"not imported: {error}")
     if left_out:

@@ -153,7 +153,9 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
     if state.src.startswith("[[#", state.pos):
         return _read_own_part(state, silent=silent)
     found = WIKILINK.match(state.src, state.pos + is_embed, state.posMax)
-    if found is None or not found[1].strip() or _is_in_comment(state.src, state.pos):
+    comment = state.src.rfind("<!--", 0, state.pos)
+    is_in_comment = comment >= 0 and state.pos < state.src.find("-->", comment)
+    if found is None or not found[1].strip() or is_in_comment:
         return False
     if not silent:
         target, anchor = found[1].strip(), (found[2] or "").strip()
@@ -173,11 +175,6 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
             opening.meta = {"target": target, "anchor": anchor.lstrip("#")}
     state.pos = found.end()
     return True
-
-
-def _is_in_comment(text: str, place: int) -> bool:
-    start = text.rfind("<!--", 0, place)
-    return start >= 0 and 0 <= text.find("-->", start) > place
 
 
 def nest(levels: Iterable[int]) -> list[int]:
@@ -253,14 +250,9 @@ _SCHEMES = ("http", "https", "mailto")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 #: The only files that are sent, by how their names end.
 ATTACHMENT_TYPES = {
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
+    **{f".{name}": f"image/{name}" for name in ("avif", "bmp", "gif", "jpeg", "png", "webp")},
     ".jpg": "image/jpeg",
-    ".png": "image/png",
     ".svg": "image/svg+xml",
-    ".webp": "image/webp",
     ".pdf": "application/pdf",
     ".flac": "audio/flac",
     ".m4a": "audio/mp4",
