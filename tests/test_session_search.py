@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
-from memory_kb.mcp.tools import Caller, recall
+from memory_kb.mcp.tools import Caller, memory_recall
 from memory_kb.store.session_events import Event, format_event
 
 Open = Callable[..., KnowledgeBase]
@@ -370,6 +370,6 @@ def test_past_sessions_from_the_everyday_search(kb: KnowledgeBase, run: Run, fol
 
 
 def test_past_sessions_by_mcp(kb: KnowledgeBase) -> None:
-    answer = recall(kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"}, Caller("coder", "s1"))
+    answer = memory_recall(kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"}, Caller("coder", "s1"))
     assert answer.count("- s ") == 1
     assert "other" not in answer

@@ -189,12 +189,12 @@ def test_status_names_the_server_and_its_vaults(tmp_path: Path, open_team: OpenT
 
 
 def test_agents_and_the_page_search_many_vaults(tmp_path: Path, open_team: OpenTeam) -> None:
-    from memory_kb.mcp.tools import Caller, recall
+    from memory_kb.mcp.tools import Caller, memory_recall
 
     kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
     kb.sync()
     open_team(own_folder(tmp_path, "two", OTHER), "two").sync()
-    answer = recall(kb, {"query": "night"}, Caller("coder", "s1", ("all",)))
+    answer = memory_recall(kb, {"query": "night"}, Caller("coder", "s1", ("all",)))
     assert "one:a.md" in answer
     assert "two:a.md" in answer
 

@@ -81,6 +81,8 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> str:
 GivenArguments = Mapping[str, Any]
 _KINDS = ("fact", "decision", "preference", "rule", "pitfall", "architecture", "policy")
 _OUTCOMES = ("success", "failure", "mixed")
+_SOURCES = ("user_explicit", "observed", "inferred", "external_unverified")
+_RECALLED = (*_KINDS, "skill", "episode", "session")
 _JOB = hidden("job task")
 
 
@@ -115,40 +117,31 @@ class Tool(NamedTuple):
 TOOLS: dict[str, Tool] = {}
 
 
-def tool(
-    name: str, description: str, arguments: tuple[Argument, ...], effect: str, *, is_idempotent: bool = False
-) -> Callable[[_Call], _Call]:
-    """Make a function a tool."""
+def tool(*arguments: Argument, effect: str = "reads", is_idempotent: bool = False) -> Callable[[_Call], _Call]:
+    """Make a function a tool, whose name and description are those of the function."""
 
     def add(call: _Call) -> _Call:
-        TOOLS[name] = Tool(name, description, arguments, call, effect, is_idempotent)
+        TOOLS[call.__name__] = Tool(call.__name__, call.__doc__ or "", arguments, call, effect, is_idempotent)
         return call
 
     return add
 
 
 @tool(
-    "memory_learn",
-    "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
-    (
-        Argument("text", "In a sentence or a short note.", is_required=True),
-        Argument("kind", "Default fact.", choices=_KINDS),
-        Argument("title"),
-        Argument("tags", kind="list"),
-        Argument("priority", choices=("critical", "high", "medium", "normal")),
-        Argument("applies_to", "Globs of files it is about.", "list"),
-        Argument("scope", "project (default) or global."),
-        Argument(
-            "source",
-            "user_explicit: the person typed it in these words.",
-            choices=("user_explicit", "observed", "inferred", "external_unverified"),
-        ),
-        *hidden("agent"),
-        *_JOB,
-    ),
-    "adds",
+    Argument("text", "In a sentence or a short note.", is_required=True),
+    Argument("kind", "Default fact.", choices=_KINDS),
+    Argument("title"),
+    Argument("tags", kind="list"),
+    Argument("priority", choices=("critical", "high", "medium", "normal")),
+    Argument("applies_to", "Globs of files it is about.", "list"),
+    Argument("scope", "project (default) or global."),
+    Argument("source", "user_explicit: the person typed it in these words.", choices=_SOURCES),
+    *hidden("agent"),
+    *_JOB,
+    effect="adds",
 )
-def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+def memory_learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+    """Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person."""
     level, glob = split_scope(given.get("scope"))
     words = chosen(given, "title", "tags", "priority", "source", "job", "task")
     if given.get("kind"):
@@ -160,28 +153,18 @@ def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 
 
 @tool(
-    "memory_recall",
-    "Search the memories, best first; with an id, one entry in full.",
-    (
-        Argument("query", 'Words, "exact phrases" and -excluded words, or a sentence.'),
-        Argument("id", "An id or its beginning, or path.md:LINE."),
-        Argument(
-            "kind",
-            "Only these; session: logs of past sessions.",
-            "list",
-            choices=(*_KINDS, "skill", "episode", "session"),
-        ),
-        *hidden("agent since outcome", type="list"),
-        *hidden("scope"),
-        Argument("file", "Only what applies to this path."),
-        Argument("limit", f"Default {LIMIT}.", "number"),
-        *hidden("", max_chars="number", max_tokens="number", layer="list"),
-        *_JOB,
-    ),
-    "reads",
+    Argument("query", 'Words, "exact phrases" and -excluded words, or a sentence.'),
+    Argument("id", "An id or its beginning, or path.md:LINE."),
+    Argument("kind", "Only these; session: logs of past sessions.", "list", choices=_RECALLED),
+    *hidden("agent since outcome", type="list"),
+    *hidden("scope"),
+    Argument("file", "Only what applies to this path."),
+    Argument("limit", f"Default {LIMIT}.", "number"),
+    *hidden("", max_chars="number", max_tokens="number", layer="list"),
+    *_JOB,
 )
-def recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
-    """Return what is asked for: an entry by its id, the hits of a query, or a list."""
+def memory_recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """Search the memories, best first; with an id, one entry in full."""
     if named := given.get("id", "").strip():
         most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
         return answers.format_entry(kb.show(named), most)
@@ -204,18 +187,14 @@ def recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
 
 
 @tool(
-    "memory_context",
-    "Before a task: the policies, rules, learnings, pitfalls and skills that matter for it. Ask where none of it is before you.",
-    (
-        Argument("task", "What is to be done, in words.", is_required=True, instead=("files", "task_id")),
-        Argument("labels", "Kinds of work, e.g. testing.", "list"),
-        *hidden("type"),
-        Argument("files", "Paths the task is about.", "list"),
-        *hidden("agent job task_id session"),
-    ),
-    "reads",
+    Argument("task", "What is to be done, in words.", is_required=True, instead=("files", "task_id")),
+    Argument("labels", "Kinds of work, e.g. testing.", "list"),
+    *hidden("type"),
+    Argument("files", "Paths the task is about.", "list"),
+    *hidden("agent job task_id session"),
 )
-def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+def memory_context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """Before a task: the policies, rules, learnings, pitfalls and skills that matter for it. Ask where none of it is before you."""
     agent = given.get("agent") or caller.agent
     words = chosen(given, "labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
@@ -231,19 +210,16 @@ def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
 
 
 @tool(
-    "memory_episode",
-    "Record something that happened: what was tried and what came of it.",
-    (
-        Argument("event", is_required=True),
-        Argument("outcome", choices=(*_OUTCOMES, "partial")),
-        Argument("tags", kind="list"),
-        *hidden("agent"),
-        *_JOB,
-    ),
-    "adds",
+    Argument("event", is_required=True),
+    Argument("outcome", choices=(*_OUTCOMES, "partial")),
+    Argument("tags", kind="list"),
+    *hidden("agent"),
+    *_JOB,
+    effect="adds",
     is_idempotent=True,
 )
-def _episode(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+def memory_episode(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """Record something that happened: what was tried and what came of it."""
     words = chosen(given, "tags", "outcome", "job", "task")
     agent = given.get("agent") or caller.agent
     learned = kb.episode(given["event"], agent=agent, session=caller.session, **words)
@@ -251,36 +227,30 @@ def _episode(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
 
 
 @tool(
-    "memory_procedure",
-    "Keep a workflow that worked; one of the same name is changed.",
-    (
-        Argument("name", is_required=True),
-        Argument("context", "When to use it."),
-        Argument("steps", kind="list", is_required=True),
-        Argument("tags", kind="list", is_hidden=True),
-    ),
-    "changes",
+    Argument("name", is_required=True),
+    Argument("context", "When to use it."),
+    Argument("steps", kind="list", is_required=True),
+    Argument("tags", kind="list", is_hidden=True),
+    effect="changes",
     is_idempotent=True,
 )
-def _procedure(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+def memory_procedure(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+    """Keep a workflow that worked; one of the same name is changed."""
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
     return _format_skill(done)
 
 
 @tool(
-    "create_skill",
-    "Keep a skill: what it is for and how it is done; one of the same name is changed.",
-    (
-        Argument("name", is_required=True),
-        Argument("description", "What for, and when.", is_required=True),
-        Argument("template", "A prompt or code with {parameters}."),
-        Argument("steps", kind="list"),
-        Argument("tags", kind="list"),
-    ),
-    "changes",
+    Argument("name", is_required=True),
+    Argument("description", "What for, and when.", is_required=True),
+    Argument("template", "A prompt or code with {parameters}."),
+    Argument("steps", kind="list"),
+    Argument("tags", kind="list"),
+    effect="changes",
     is_idempotent=True,
 )
-def _create_skill(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+def create_skill(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """Keep a skill: what it is for and how it is done; one of the same name is changed."""
     words = chosen(given, "template", "steps", "tags")
     return _format_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
 
@@ -290,13 +260,9 @@ def _format_skill(done: Any) -> str:
     return f"Skill {as_line(done.name, 120)}: {done.action} ({where})."
 
 
-@tool(
-    "search_skills",
-    "Skills that fit, in the order to try them.",
-    (Argument("query", "What is to be done; all compete without it."), Argument("limit", "Default 5.", "number")),
-    "reads",
-)
-def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+@tool(Argument("query", "What is to be done; all compete without it."), Argument("limit", "Default 5.", "number"))
+def search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+    """Skills that fit, in the order to try them."""
     found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     if not found.skills:
         return "No skill fits. create_skill keeps one."
@@ -309,19 +275,16 @@ def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 
 
 @tool(
-    "memory_outcome",
-    "After a task: how it went. What you used of the memories gains or loses confidence.",
-    (
-        *hidden("agent"),
-        Argument("task", "As given to memory_context.", is_required=True, instead=("task_id",)),
-        Argument("outcome", is_required=True, choices=_OUTCOMES),
-        Argument("used", "Ids of the entries you used.", "list"),
-        *hidden("task_id session"),
-    ),
-    "changes",
+    *hidden("agent"),
+    Argument("task", "As given to memory_context.", is_required=True, instead=("task_id",)),
+    Argument("outcome", is_required=True, choices=_OUTCOMES),
+    Argument("used", "Ids of the entries you used.", "list"),
+    *hidden("task_id session"),
+    effect="changes",
     is_idempotent=True,
 )
-def _outcome(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+def memory_outcome(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """After a task: how it went. What you used of the memories gains or loses confidence."""
     agent, words = given.get("agent") or caller.agent, chosen(given, "used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     report = kb.outcome(agent, task.strip(), given["outcome"], **words)
@@ -334,17 +297,18 @@ def _outcome(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     return f"{len(report.credits)} credited.{notice}{''.join(lines)}"
 
 
-@tool("memory_stats", "How much is known, by kind, and its tokens.", (), "reads")
-def _stats(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
+@tool()
+def memory_stats(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
+    """How much is known, by kind, and its tokens."""
     return answers.format_stats(kb.stats())
 
 
 @tool(
-    "memory_consolidate",
-    "Tidy up: make rules of what recurs, merge doubles, archive what faded, promote.",
-    (Argument("dry_run", "Only show what would change.", "flag"), Argument("stage", is_hidden=True)),
-    "changes",
+    Argument("dry_run", "Only show what would change.", "flag"),
+    Argument("stage", is_hidden=True),
+    effect="changes",
     is_idempotent=True,
 )
-def _consolidate(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+def memory_consolidate(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
+    """Tidy up: make rules of what recurs, merge doubles, archive what faded, promote."""
     return answers.format_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
