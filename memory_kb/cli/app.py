@@ -105,12 +105,7 @@ class _Verbs(Family):
 
 
 def verb(
-    name: str,
-    family: click.Group | None = None,
-    *,
-    dry_run: bool | str = False,
-    allow_secret: bool = False,
-    **words: Any,
+    name: str, family: click.Group | None = None, *, dry_run: bool | str = False, allow_secret: bool = False, **how: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a verb, or one of a family: it takes the shared options, and is given the `Options`.
 
@@ -120,7 +115,7 @@ def verb(
     """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        command: click.Command = (family or click).command(name, params=[*SHARED], **words)(click.pass_obj(function))
+        command: click.Command = (family or click).command(name, params=[*SHARED], **how)(click.pass_obj(function))
         if allow_secret:
             command.params.append(_ALLOW_SECRET)
         if dry_run:

@@ -139,11 +139,11 @@ STYLE_HASHES = (
 def serve_page(
     address: Address,
     place: ListenAddress,
-    token: str | None = None,
+    token: str | None,
     *,
-    is_opening: bool = False,
-    is_watching: bool = True,
-    vaults: tuple[str, ...] = (),
+    is_opening: bool,
+    is_watching: bool,
+    vaults: tuple[str, ...],
 ) -> int:
     """Serve the page until a signal ends it; return the exit code."""
     if token is not None and len(token) < _LEAST_TOKEN:

@@ -89,13 +89,6 @@ class Bar(NamedTuple):
     share: float
 
 
-class DiffLine(NamedTuple):
-    """A line of a unified diff and what it is: `added`, `removed`, `place`, `file` or `same`."""
-
-    text: str
-    kind: str
-
-
 def make_bars(parts: Parts) -> tuple[Bar, ...]:
     """Return the factors of a score as bars.
 
@@ -114,16 +107,16 @@ def _share(value: float) -> float:
     return round(min(1.0, max(0.0, value)), 4)
 
 
-def read_diff(diff: str) -> Iterator[DiffLine]:
-    """Yield the lines of a unified diff with their kinds.
+def read_diff(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a unified diff, after what each is: `added`, `removed`, `place`, `file` or `same`.
 
     Example:
-        >>> [line.kind for line in read_diff("--- a\\n+++ b\\n@@ -1 +1 @@\\n-x\\n+y\\n z")]
+        >>> [kind for kind, _ in read_diff("--- a\\n+++ b\\n@@ -1 +1 @@\\n-x\\n+y\\n z")]
         ['file', 'file', 'place', 'removed', 'added', 'same']
     """
     kinds = (("--- ", "file"), ("+++ ", "file"), ("@@", "place"), ("+", "added"), ("-", "removed"))
     for line in diff.splitlines():
-        yield DiffLine(line, next((kind for start, kind in kinds if line.startswith(start)), "same"))
+        yield next((kind for start, kind in kinds if line.startswith(start)), "same"), line
 
 
 def entry_address(entry_id: str, path: str | None = None, line: int | None = None, page: str = "/entry") -> str:

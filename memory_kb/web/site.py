@@ -279,13 +279,7 @@ class Site:
         self._workers.close(patience=patience)
 
     def page(
-        self,
-        request: Request,
-        template: str,
-        *,
-        status: int = 200,
-        headers: dict[str, str] | None = None,
-        **values: Any,
+        self, request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
     ) -> Response:
         """Render a template, or only its part where htmx asks for that."""
         values = {"asked": PageQuery()} | {name: param(request.query_params, name) for name in ("said", "run")} | values
