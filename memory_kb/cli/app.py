@@ -185,22 +185,15 @@ vaults_option = click.option(
 tag_option = option("--tag tags", "A tag; may be given several times.", many=True, metavar="TAG")
 
 
-def job_options(what: str = "it") -> Callable[[_F], _F]:
-    """Add `--job` and `--task`, which say what an entry is kept with."""
-    job = option("--job", f"Keep {what} with this job.")
-    return together(job, option("--task", f"Keep {what} with this task of --job."))
+def job_options(job: str, task: str = "The task of that job.") -> Callable[[_F], _F]:
+    """Add `--job` and `--task`, with what each is for."""
+    return together(option("--job", job), option("--task", task))
 
 
 def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[[_F], _F]:
     """Add `--scope`, `--job` and `--task`, which say where an entry is kept."""
     scope = option("--scope", where, choice=("project", "global"), default="project")
-    return together(scope, job_options(what))
-
-
-def hide_options(what: str) -> Callable[[_F], _F]:
-    """Add `--job` and `--task`, which hide what other jobs and tasks have."""
-    job = option("--job", f"Hide the {what} of other jobs.")
-    return together(job, option("--task", f"Hide the {what} of other tasks of --job."))
+    return together(scope, job_options(f"Keep {what} with this job.", f"Keep {what} with this task of --job."))
 
 
 class Day(click.ParamType[Any]):

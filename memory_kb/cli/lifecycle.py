@@ -178,8 +178,7 @@ _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for rev
 
 @verb("compact", dry_run=True)
 @option("--scope", "Compact this scope alone [default: job, project and global].", choice=(*SCOPES, *SCOPE_ALIASES))
-@option("--job", "Compact this job alone.")
-@option("--task", "Compact this task of --job alone.")
+@job_options("Compact this job alone.", "Compact this task of --job alone.")
 @option("--threshold", _THRESHOLD, type=float, metavar="SHARE")
 def compact_verb(options: Options, /, **chosen: Any) -> int:
     """Merge entries that say the same.
@@ -274,7 +273,7 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
 @click.argument("event", nargs=-1)
 @option("--outcome", "What came of it.", choice=SESSION_OUTCOMES)
 @tag_option
-@job_options()
+@job_options("Keep it with this job.", "Keep it with this task of --job.")
 @option("--session", "The session it happened in.")
 @option("--agent", "Who it happened to.")
 def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> int:
@@ -342,7 +341,7 @@ def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noq
 
 @verb("capture", dry_run=True)
 @click.argument("text", nargs=-1)
-@job_options()
+@job_options("Keep it with this job.", "Keep it with this task of --job.")
 @option("--session", "Where the message comes from.", metavar="ID")
 def capture_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Store what a message states with a marker such as "from now on" or "we use X, not Y".

@@ -12,7 +12,7 @@ import click
 from memory_kb.cli.app import (
     Family,
     flag,
-    hide_options,
+    job_options,
     limit_option,
     option,
     place_options,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _TAG = option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
 _SCOPE = option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
-_HIDE_RULES = hide_options("rules")
+_HIDE_RULES = job_options("Hide the rules of other jobs.", "Hide the rules of other tasks of --job.")
 
 
 @click.group("rules", cls=Family, alone="list")
@@ -241,7 +241,7 @@ def sweep_verb(options: Options, /) -> int:
 
 _ORDERS = ("thompson", "mean", "ucb")
 _FORCE = flag("--force", "Keep it even if one of that name was forgotten.")
-_HIDE_SKILLS = hide_options("skills")
+_HIDE_SKILLS = job_options("Hide the skills of other jobs.", "Hide the skills of other tasks of --job.")
 _SEED = option("--seed", "Draw the same samples every time.", type=int, metavar="NUMBER")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from memory_kb.cli.app import Day, flag, limit_option, option, together, vaults_option, verb
+from memory_kb.cli.app import Day, flag, job_options, limit_option, option, together, vaults_option, verb
 from memory_kb.cli.output import (
     Options,
     as_plain,
@@ -46,8 +46,9 @@ filter_options = together(
     option("--tag", "Only entries with this tag.", many=True, metavar="TAG"),
     option("--status", "Only entries of this status.", choice=STATUSES, many=True),
     option("--file", "Only entries whose applies_to covers this path.", metavar="PATH"),
-    option("--job", "See this job, the project and the home."),
-    option("--task", "See this task of --job, its job, the project and the home."),
+    job_options(
+        "See this job, the project and the home.", "See this task of --job, its job, the project and the home."
+    ),
     option("--since", "Only entries dated on or after this day.", type=Day()),
 )
 

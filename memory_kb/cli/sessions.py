@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, limit_option, option, text_argument, verb
+from memory_kb.cli.app import Family, flag, job_options, limit_option, option, text_argument, verb
 from memory_kb.cli.output import (
     Options,
     as_plain,
@@ -84,8 +84,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
 
 @verb("start", session_verb)
 @click.argument("session", metavar="[ID]", required=False)
-@option("--job", "The job the session is for.")
-@option("--task", "The task of that job.")
+@job_options("The job the session is for.")
 @option("--agent", "Who works in it.")
 def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     """Begin or resume a session, and print its id.
@@ -114,8 +113,7 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
 @option("--error", "What it failed with.")
 @option("--stream", "Finding out what is wanted, or doing it.", choice=STREAMS)
 @option("--agent", "Who it happens to [default: the session's].")
-@option("--job", "The job it belongs to [default: the session's].")
-@option("--task", "The task it belongs to [default: the session's].")
+@job_options("The job it belongs to [default: the session's].", "The task it belongs to [default: the session's].")
 @option("--time ts", "When it happened [default: now].", metavar="MOMENT")
 def append_verb(options: Options, /, session: str | None, text: tuple[str, ...], **chosen: Any) -> int:
     """Append an event to session ID: TEXT, or what the options say.
@@ -289,8 +287,7 @@ def _print_event(event: Event) -> None:
 @limit_option("The most hits to print.")
 @_TYPES
 @option("--agent", "Only what happened to this agent.")
-@option("--job", "Only this job.")
-@option("--task", "Only this task.")
+@job_options("Only this job.", "Only this task.")
 @option("--session", "Only this session.", metavar="ID")
 @option("--since", "Only this day or moment and later.", metavar="DAY")
 @option("--until", "Only until this moment, or the end of this day.", metavar="DAY")
@@ -331,8 +328,7 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
 @click.argument("sources", metavar="PATH...", nargs=-1, required=True)
 @option("--format", f"{', '.join(TRANSCRIPT_FORMATS)} [default: detected].", metavar="FORMAT")
 @option("--session", "Where the events go [default: as the transcript says].", metavar="ID")
-@option("--job", "The job they belong to.")
-@option("--task", "The task they belong to.")
+@job_options("The job they belong to.", "The task they belong to.")
 @option("--agent", "Who worked there [default: as the transcript says].")
 @flag("--any-project", "Of a folder, also sessions that worked outside of this project.")
 def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, flag, option, text_argument, together, verb
+from memory_kb.cli.app import Family, flag, job_options, option, text_argument, together, verb
 from memory_kb.cli.output import Options, clean, format_place, one_line, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
@@ -249,8 +249,7 @@ _NOTHING_NEW = "Nothing is new; nothing was written."
 @verb("premortem", allow_secret=True, dry_run=True)
 @click.argument("text", nargs=-1)
 @option("--title", "What the plan is called [default: its first line].")
-@option("--job", "The job it is for.")
-@option("--task", "The task of that job.")
+@job_options("The job it is for.")
 def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Record a plan and what may go wrong, before the work begins.
 
@@ -272,8 +271,7 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
 @option("--preferences", "What the person is taken to want.", show_default=False, default="")
 @option("--scope-note", "What is taken to belong to the work.", show_default=False, default="")
 @option("--recommendation", "What to do now.", choice=RECOMMENDATIONS, default="continue")
-@option("--job", "The job it is about.")
-@option("--task", "The task of that job.")
+@job_options("The job it is about.")
 @flag("--list is_list", "Show what was assumed so far.")
 def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **chosen: Any) -> int:
     """Record what is assumed when MILESTONE is reached.
