@@ -370,6 +370,8 @@ def test_past_sessions_from_the_everyday_search(kb: KnowledgeBase, run: Run, fol
 
 
 def test_past_sessions_by_mcp(kb: KnowledgeBase) -> None:
-    answer = memory_recall(kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"}, Caller("coder", "s1"))
+    answer = memory_recall(
+        kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"}, Caller("coder", "s1")
+    )
     assert answer.count("- s ") == 1
     assert "other" not in answer
