@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -57,14 +57,14 @@ TASK_DOCUMENTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FinishedSession:
-    """A session that is over, with the stage and the name of its project; `documents` has texts by `DOCUMENTS`."""
+    """A session that is over, with the stage and the name of its project; `documents` are as in `TASK_DOCUMENTS`."""
 
     id: str
     place: Location
     conversation: Conversation
-    phase: str = "unknown"
-    project: str = ""
-    documents: Mapping[str, str] = field(default_factory=dict)
+    phase: str
+    project: str
+    documents: Mapping[str, str]
 
 
 class NothingToAsk(Exception):
@@ -336,11 +336,8 @@ class Extraction:
                     gate = self._rule_gate.gate_for(learnings)
                     (results, _), run = self._memories.ingest("extract", learnings, again=again, gate=gate)
             except MemoryKBError as exc:
-                why = explain_failure(exc)
-                failed = (
-                    replace(one.report, outcome="failed", message=why) if one.learnings else one.report for one in asked
-                )
-                return list(failed), None
+                failed = functools.partial(replace, outcome="failed", message=explain_failure(exc))
+                return [failed(one.report) if one.learnings else one.report for one in asked], None
         kept = (
             KeptLearning(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in results
         )

@@ -104,11 +104,6 @@ def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -
     )
 
 
-def is_stated(draft: Draft) -> bool:
-    """Return whether a draft is a live statement of a person, which a newer one may replace."""
-    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in draft.fields
-
-
 def _find_similar(index: SqliteIndex, draft: Draft, filters: Filters) -> list[StoredEntry]:
     query = parse_words(draft.text.strip())
     if query.is_empty:
@@ -325,8 +320,9 @@ class IngestPlanner:
             older, why = self._memory(entry.path, entry.id), "A newer statement says otherwise."
             self._changes.append(plan_replaced(older, new_id, why, {"status": "retired"}))
         for one in self._new:
-            is_same_place = one.learning.place == place and is_stated(one.draft)
-            if is_same_place and is_replaced(one.draft.text, made.draft.text):
+            is_live = one.draft.source == "user_explicit" and "status" not in one.draft.fields
+            is_older = is_live and one.draft.kind in _STATED and one.learning.place == place
+            if is_older and is_replaced(one.draft.text, made.draft.text):
                 made.link("supersedes", one.learning.entry_id)
                 one.link("superseded_by", new_id, status="retired")
 
