@@ -22,8 +22,8 @@ from memory_kb.index.link_names import find_rival, find_targets, say_rival
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.citations import assess, citation_problems
-from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
+from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.headings import find_anchor, say_missing

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
-from memory_kb.learning.ingest import FORGOTTEN, find_duplicate, find_near_entries
 from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure, without_empty
+from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate, find_near_entries
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import UNVERIFIED, Link, Location, StoredEntry

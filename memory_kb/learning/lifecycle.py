@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.learning.compaction import archive_path, plan_archiving
-from memory_kb.learning.ingest import FORGOTTEN, Learning, newest, plan_sighting
+from memory_kb.learning.ingest import Learning, newest, plan_sighting
 from memory_kb.learning.playbook import activation_score
 from memory_kb.learning.render_entry import Draft, moment_of
+from memory_kb.learning.similar_entries import FORGOTTEN
 from memory_kb.learning.text_comparison import fingerprint, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.ingest import FORGOTTEN, find_duplicate
 from memory_kb.learning.playbook import DEFAULT_CONFIDENCE, DELTAS, read_evidence
 from memory_kb.learning.render_entry import Draft, check_draft, not_from_the_future, plan_entry, without_empty
+from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, KINDS, Location, Problem

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -22,7 +20,6 @@ from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import FilterWords
-from memory_kb.providers.command import run_group
 from memory_kb.providers.models import Models
 from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
@@ -224,6 +221,11 @@ class AllowedChecks:
 
 def run_check(command: str, folder: Path, environ: Mapping[str, str]) -> str | None:
     """Return why a command fails in a folder, None where it exits with 0."""
+    import subprocess
+    import tempfile
+
+    from memory_kb.providers.command import run_group
+
     with tempfile.TemporaryFile() as out:
         how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         try:
