@@ -175,24 +175,17 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
     """Return whether a tool did what it should; None where nobody says."""
     if error or str(values.get("hook_event_name")).endswith("ToolUseFailure"):
         return False
-    if isinstance(result, dict):
-        code = _exit_code(result)
-        marks = (result.get("is_error") is True, result.get("isError") is True, result.get("success") is False)
-        kind = result.get("result_type")
-        if any(marks) or result.get("error") or kind not in (None, "success"):
-            return False
-        if type(code) is int:
-            return code == 0
-        if kind == "success":
-            return True
-    return True if agent.name in ("claude-code", "gemini-cli") else None
-
-
-def _exit_code(result: Mapping[str, Any]) -> object:
-    printed = _EXIT.search(text_of(result.get("llmContent"))) or _COPILOT_EXIT.search(
-        text_of(result.get(_COPILOT_TEXT))
-    )
-    return int(printed[1]) if printed else result.get("exit_code", result.get("exitCode"))
+    answer = result if isinstance(result, dict) else {}
+    marks = (answer.get("is_error") is True, answer.get("isError") is True, answer.get("success") is False)
+    kind = answer.get("result_type")
+    if any(marks) or answer.get("error") or kind not in (None, "success"):
+        return False
+    printed = _EXIT.search(text_of(answer.get("llmContent")))
+    printed = printed or _COPILOT_EXIT.search(text_of(answer.get(_COPILOT_TEXT)))
+    code = int(printed[1]) if printed else answer.get("exit_code", answer.get("exitCode"))
+    if type(code) is int:
+        return code == 0
+    return True if kind == "success" or agent.name in ("claude-code", "gemini-cli") else None
 
 
 def format_question(agent: Agent, text: str) -> str:
