@@ -361,18 +361,16 @@ class Review:
 
     def approval(self) -> Approval:
         """Return what plans approvals of the entries as they are now."""
-        read = functools.partial(find_note, self._vault)
-        return Approval(self._memories.all(), self._vault.folder_of, read, self._vault.today())
+        return Approval(self._vault, self._memories.all(), functools.partial(find_note, self._vault))
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
     """Plans approvals, knowing all entries of the vault; `read` returns a file as it is now."""
 
+    vault: Vault
     memories: Sequence[Memory]
-    folder_of: Callable[[Location], str]
     read: Callable[[str], NoteText | None]
-    today: date
 
     def plan(self, wanted: Sequence[Memory]) -> tuple[Change, ...]:
         """Plan to approve entries; those that are approved already change no more.
@@ -388,45 +386,40 @@ class Approval:
             if not memory.is_live and memory.status not in ("proposed", "rejected"):
                 hint = f"edit its status in {memory.path}"
                 raise UsageError(f"{memory.id} is {memory.status} and waits for no review", hint)
-            target = self._find_institutional(memory)
-            if target:
+            if target := self._find_institutional(memory):
                 shared.setdefault(target, []).append(memory)
-            else:
-                changes += self._plan_one(memory, taken)
+                continue
+            change = plan_fields(memory, self._approved(memory), "Review: approved.")
+            mine = [*([change] if change else []), *plan_replacement(memory, self.memories)]
+            if to := self._find_place(memory, taken):
+                taken.add(to)
+                mine.append(move(memory, to, "Review: approved.", memory.id))
+            together = next((one.together for one in mine if one.together), None)
+            changes += [one._replace(together=together) for one in mine]
         for target, memories in shared.items():
             changes += self._plan_institutional(target, memories)
         return tuple(changes)
-
-    def _plan_one(self, memory: Memory, taken: set[str]) -> list[Change]:
-        change = plan_fields(memory, self._approved(memory), "Review: approved.")
-        mine = [*([change] if change else []), *plan_replacement(memory, self.memories)]
-        to = self._find_place(memory, taken)
-        if to:
-            taken.add(to)
-            mine.append(move(memory, to, "Review: approved.", memory.id))
-        together = next((one.together for one in mine if one.together), None)
-        return [one._replace(together=together) for one in mine] if together else mine
 
     def _approved(self, memory: Memory) -> dict[str, Value]:
         """Return the fields that an approval sets: none where it was given already."""
         values: dict[str, Value] = {} if memory.is_live else {"status": "active"}
         values |= {"flags": []} if memory.words("flags") else {}
-        return values | {"reviewed": self.today.isoformat()} if values or memory.is_unverified else {}
+        return values | {"reviewed": self.vault.today().isoformat()} if values or memory.is_unverified else {}
 
     def _find_place(self, memory: Memory, taken: Collection[str]) -> str | None:
         """Return the file in the folder of its kind that an entry of `review/` goes to."""
-        folder = self.folder_of(memory.place)
+        folder = self.vault.folder_of(memory.place)
         if not memory.path.startswith(f"{folder}review/"):
             return None
         name, ending = os.path.splitext(memory.path.rpartition("/")[2])
         if sum(one.path == memory.path for one in self.memories) > 1:
             name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
-        day = f"{parse_date(memory.created_at) or self.today}/" if memory.kind == "episode" else ""
+        day = f"{parse_date(memory.created_at) or self.vault.today()}/" if memory.kind == "episode" else ""
         stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
         return first_free(stem, lambda one: one + ending in taken) + ending
 
     def _find_institutional(self, memory: Memory) -> str | None:
-        folder = self.folder_of(memory.place)
+        folder = self.vault.folder_of(memory.place)
         is_meant = memory.metadata.get("institutional") is True and memory.place.learning_type != "institutional"
         if not (is_meant and folder and (is_in_review(memory) or not memory.is_live)):
             return None
@@ -441,10 +434,17 @@ class Approval:
         newline = newline_of(text)
         changes = []
         for memory in memories:
+            note = self.read(memory.path)
+            if note is None:
+                raise CannotSplice(f"{memory.path} is gone")
+            entry = find_entry(note.text, memory.path, memory.id)
+            refuse_broken(entry, memory.path)
+            own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
+            own = change_fields(own, memory.path, memory.id, self._approved(memory).items())
             before = [one.id for one in parse_document(text, target).entries]
             lead = separated(text, newline) if text.strip("\ufeff \t\r\n") else text
-            own = self._approved_text(memory).rstrip().replace("\r\n", "\n").replace("\n", newline)
-            text = f"{lead}{own}{newline}"
+            plain = own.rstrip().replace("\r\n", "\n")
+            text = lead + plain.replace("\n", newline) + newline
             if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
                 raise CannotSplice(
                     f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
@@ -453,12 +453,3 @@ class Approval:
         reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
         change = write_file(held, text, reason) if held else create_file(target, text, reason)
         return [one._replace(together=f"institutional {target}") for one in (change, *changes)]
-
-    def _approved_text(self, memory: Memory) -> str:
-        note = self.read(memory.path)
-        if note is None:
-            raise CannotSplice(f"{memory.path} is gone")
-        entry = find_entry(note.text, memory.path, memory.id)
-        refuse_broken(entry, memory.path)
-        own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
-        return change_fields(own, memory.path, memory.id, self._approved(memory).items())
