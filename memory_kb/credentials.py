@@ -95,7 +95,7 @@ def find_secret(text: str) -> str | None:
 
 
 def locate_secrets(text: str) -> Iterator[FoundCredential]:
-    """Yield every credential that the text seems to hold, each once; of the value itself only a few characters are shown.
+    """Yield every credential that the text seems to hold, each once, with a few characters of its value.
 
     Example:
         >>> next(locate_secrets("Go online.\\nThe wifi password is hunter2!")).described

@@ -35,7 +35,7 @@ _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A question, and the entries of which it should find one: ids, beginnings of at least eight characters, or paths."""
+    """A question, and the entries of which it should find one: ids, beginnings of them, or paths."""
 
     question: str
     expect: tuple[str, ...] = ()

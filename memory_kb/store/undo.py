@@ -144,9 +144,10 @@ class Undo:
         return tuple(self.undo(run.id) for run in chosen)
 
     def _plan(self, run: Run, held: Files = MappingProxyType({})) -> Composition:
-        """Plan to bring the files of a run back to what they were before it; some are `held`: they count as these bytes.
+        """Plan to bring the files of a run back to what they were before it.
 
-        A file that is no longer what the run made of it stays, with those that moved to or from it.
+        A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
+        `held`: they count as these bytes.
         """
         edits, conflicts = list[FileEdit](), list[Conflict]()
         moves = ((one.path, one.to) for one in run.made if one.to)
