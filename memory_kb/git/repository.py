@@ -185,10 +185,6 @@ class Repository:
         """Whether anything was committed to the branch."""
         return bool(self._try("rev-parse", "--verify", "--quiet", "HEAD"))
 
-    def time_of(self, commit: str) -> int:
-        """Return when a commit was made, in seconds since 1970."""
-        return int(self.git("show", "-s", "--format=%ct", commit).split()[0])
-
     def files(self, tree: str, folder: str) -> Iterator[Blob]:
         """Yield the files of a revision below a folder, which ends in a slash or is empty."""
         spot = f"{tree}:{folder.rstrip('/')}" if folder else tree

@@ -205,7 +205,8 @@ class Git:
         """
         repository = self.repository()
         commit = repository.find(revision)
-        moment = datetime.fromtimestamp(repository.time_of(commit), UTC)
+        seconds = int(repository.git("show", "-s", "--format=%ct", commit).split()[0])
+        moment = datetime.fromtimestamp(seconds, UTC)
         return open_past(repository, commit, self._vault, lambda: moment)
 
     def repository(self) -> Repository:
