@@ -75,27 +75,23 @@ def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -
     """
     if base == ours == theirs:
         return TextMerge(ours)
-    three = (base, ours, theirs)
-    mark = _choose(*(text[:1] == _BOM for text in three))
-    merged = _merge_bare([text.removeprefix(_BOM) for text in three], path, texts)
-    return merged._replace(text=(_BOM if mark else "") + merged.text)
-
-
-def _choose(base: Any, ours: Any, theirs: Any) -> Any:
-    return theirs if ours == base else ours
-
-
-def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> TextMerge:
+    mark = _BOM if _choose(*(text[:1] == _BOM for text in (base, ours, theirs))) else ""
+    three = [text.removeprefix(_BOM) for text in (base, ours, theirs)]
     files = [_cut(text, path) for text in three]
     named = _name_all(files)
     has_frontmatter = any(one.block is not None for file in files[1:] for one in file.entries)
     if named and has_frontmatter and not any(file.is_broken for file in files):
         merger = _Merger(texts, newline_of(three[1]))
-        whole = merger.merge(_choose(*(file.lead for file in files)), *named)
+        whole = merger.merge(mark + _choose(*(file.lead for file in files)), *named)
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)
         if not merger.promised - found and (whole.conflicts or merger.promised == found):
             return whole
-    return texts.merge(*three)
+    plain = texts.merge(*three)
+    return plain._replace(text=mark + plain.text)
+
+
+def _choose(base: Any, ours: Any, theirs: Any) -> Any:
+    return theirs if ours == base else ours
 
 
 def _cut(text: str, path: str) -> _File:
