@@ -110,8 +110,8 @@ class Edit(NamedTuple):
 class Refusals(NamedTuple):
     """In how many sessions a rule refused an edit, and in how many of these it was broken all the same."""
 
-    sessions: int = 0
-    broken: int = 0
+    sessions: int
+    broken: int
 
 
 def _breaks(guard: Guard, edit: Edit) -> bool:
@@ -200,14 +200,9 @@ class GuardLog:
         append_lines(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
         return not before
 
-    def count(self) -> dict[str, Refusals]:
-        """Return what each rule refused."""
-        sessions: dict[tuple[str, bool], set[str]] = {}
-        for line in read_objects(self._file):
-            key = str(line.get("rule")), line.get("refused") is True
-            sessions.setdefault(key, set()).add(str(line.get("session")))
-        return {
-            rule: Refusals(len(found), len(sessions.get((rule, False), ())))
-            for (rule, is_refused), found in sessions.items()
-            if is_refused
-        }
+    def count(self, rule: str) -> Refusals:
+        """Return what a rule refused."""
+        lines = [line for line in read_objects(self._file, json_needle(rule)) if line.get("rule") == rule]
+        refused = {str(line.get("session")) for line in lines if line.get("refused") is True}
+        broken = {str(line.get("session")) for line in lines if line.get("refused") is not True}
+        return Refusals(len(refused), len(broken))

@@ -166,7 +166,7 @@ class Rules:
 
     def refusals(self, rule: str) -> Refusals:
         """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
-        return GuardLog(self._vault.machine / "log").count().get(rule, Refusals())
+        return GuardLog(self._vault.machine / "log").count(rule)
 
     def check_of(self, rule: Memory) -> tuple[str, bool]:
         """Return the command of a rule, "" where it has none, and whether it may be run here."""
