@@ -22,7 +22,6 @@ from memory_kb.store.file_edits import NoteText
 from memory_kb.text import moment_text, parse_date, slugify
 
 if TYPE_CHECKING:
-    import frontmatter
     import yaml
 
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
@@ -171,20 +170,14 @@ def render_new_entry(draft: Draft, entry_id: str, now: datetime) -> str:
     draft = _without_private(draft)
     post = frontmatter.Post(draft.text.strip("\n"))
     post.metadata = {**_metadata(draft, entry_id, now)}
-    text = _dump(post)
-    document = parse_document(text, "draft.md")
+    # Fields are one a line and in their order.
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
+    text = frontmatter.dumps(post, Dumper=_note_dumper(), **style)
+    document = parse_document(f"{text}\n", "draft.md")
     if len(document.entries) > 1 or document.problems:
         post.content = _RULE_LINE.sub(" ---", post.content)
-        text = _dump(post)
-    return text
-
-
-def _dump(post: frontmatter.Post) -> str:
-    """Return an entry's text, its fields one a line and in their order, with lists in brackets."""
-    import frontmatter
-
-    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
-    return str(frontmatter.dumps(post, Dumper=_note_dumper(), **style)) + "\n"
+        text = frontmatter.dumps(post, Dumper=_note_dumper(), **style)
+    return f"{text}\n"
 
 
 @functools.cache
