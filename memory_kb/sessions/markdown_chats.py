@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -121,7 +121,7 @@ def _time_in(text: str) -> str:
     return normal_time(found[0]) if found else ""
 
 
-def turns_of(lines: Iterable[RawLine], styles: Iterable[re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
+def turns_of(lines: Iterable[RawLine], styles: Sequence[re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
     The first mark decides how turns are marked in this file, so
