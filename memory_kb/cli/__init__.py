@@ -23,10 +23,7 @@ _VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limi
 
 
 def main() -> NoReturn:
-    """Run the command and leave with its exit code.
-
-    Ctrl-C ends with 130 even while starting.
-    """
+    """Run the command and leave with its exit code; Ctrl-C ends with 130 even while starting."""
     # A command makes little garbage that counting references does not free; what is loaded before is searched for it.
     gc.set_threshold(100_000)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -62,10 +59,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code.
-
-    Errors are one sentence and what to do next.
-    """
+    """Run the command and return its exit code; an error is one sentence, and what to do next."""
     from memory_kb.cli.output import Options
     from memory_kb.errors import MemoryKBError, explain_refusal
 

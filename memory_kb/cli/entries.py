@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +15,6 @@ from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_LEARNING
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 from memory_kb.text import pluralize
-
-if TYPE_CHECKING:
-    from memory_kb.importers.service import ImportReport
 
 
 @verb("init")
@@ -219,20 +215,21 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
     preview = options.dry_run and (options.as_json or wanted == "entries")
     show = say if options.dry_run else click.echo
-    return finish_run(options, report.run, fields, report=lambda: _print_report(report, show), preview=preview)
 
+    def print_report() -> None:
+        if report.sessions or report.events:
+            show(f"{pluralize(report.sessions, 'session')}, {pluralize(report.events, 'event')}")
+        for what in dict.fromkeys(one.what for one in report.pieces):
+            counts = {action: count for (name, action), count in report.count().items() if name == what}
+            show(f"{pluralize(sum(counts.values()), what)}: {format_counts(counts)}")
+        for one in [one for one in report.pieces if one.message][:_SHOWN]:
+            say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
+        for left in report.left_out[:_SHOWN]:
+            left_out = f"left out: {pluralize(left.number, left.what)}: {one_line(left.why)}"
+            say(f"{left_out}, the first at {one_line(left.first)}")
+        if len(report.left_out) > _SHOWN:
+            say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
+        if not report.pieces and not report.events:
+            show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
 
-def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
-    if report.sessions or report.events:
-        show(f"{pluralize(report.sessions, 'session')}, {pluralize(report.events, 'event')}")
-    for what in dict.fromkeys(one.what for one in report.pieces):
-        counts = {action: count for (name, action), count in report.count().items() if name == what}
-        show(f"{pluralize(sum(counts.values()), what)}: {format_counts(counts)}")
-    for one in [one for one in report.pieces if one.message][:_SHOWN]:
-        say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
-    for left in report.left_out[:_SHOWN]:
-        say(f"left out: {pluralize(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
-    if len(report.left_out) > _SHOWN:
-        say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
-    if not report.pieces and not report.events:
-        show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
+    return finish_run(options, report.run, fields, report=print_report, preview=preview)

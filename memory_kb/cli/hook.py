@@ -63,10 +63,7 @@ def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
 
 
 def answer_hook(arguments: Sequence[str]) -> None:
-    """Answer an agent: what it says is on stdin, what it gets goes to stdout.
-
-    With `MEMORY_KB_HOOKS=off` nothing is read, written or printed.
-    """
+    """Answer an agent, on stdin and stdout; with `MEMORY_KB_HOOKS=off` nothing is read, written or printed."""
     if os.environ.get(_SWITCH) == "off":
         return
     machine: Path | None = None

@@ -47,8 +47,7 @@ def finish_run(
         say(note)
     if preview:
         print_preview(run)
-        return end_run(run)
-    if said and not run.conflicts:
+    elif said and not run.conflicts:
         echo(said)
     elif not (said or report):
         _print_changes(run, nothing)

@@ -73,17 +73,10 @@ class Ruler:
         """Return the character at a place; behind the end of a line it is that end."""
         if position.line >= len(self._starts):
             return len(self.text)
-        start, end = self._starts[position.line], self.line_end(position.line)
-        line = self.text[start:end]
+        start, *after = self._starts[position.line : position.line + 2]
+        line = self.text[start : after[0]].rstrip("\r\n") if after else self.text[start:]
         within = lsp.Position(0, min(position.character, self._units(line)))
         return start + self._codec.position_from_client_units([line], within).character
-
-    def line_end(self, line: int) -> int:
-        """Return where a line ends, without its line end."""
-        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
-        while end > self._starts[line] and self.text[end - 1] in "\r\n" and line + 1 < len(self._starts):
-            end -= 1
-        return end
 
     def range(self, span: Span) -> lsp.Range:
         return lsp.Range(self.position(span.start), self.position(span.end))

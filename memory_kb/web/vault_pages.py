@@ -70,7 +70,12 @@ def _draw_search(
         }
         found["result"] = kb.search(asked.query, limit=limit, per_entry=PER_ENTRY, **how, **asked.filters)
         own = kb.index.team.name if vaults else None
-        found["notes"] = [[_show_hit(hit, asked.query, own) for hit in hits] for hits in found["result"].notes]
+
+        def show(hit: Hit) -> ShownHit:
+            passage = render_passage(without_title(hit.text, hit.title), asked.query, hit.path)
+            return ShownHit(hit, mark(hit.title, asked.query), passage, hit.vault in (None, own))
+
+        found["notes"] = [[show(hit) for hit in hits] for hits in found["result"].notes]
     elif asked.is_filtered:
         found["newest"] = kb.browse(limit=_NEWEST, **asked.filters)
     else:
@@ -98,26 +103,22 @@ def go(request: PageRequest) -> Response:
     return see_other(entry_address(found.id, found.path, found.line))
 
 
-def _show_hit(hit: Hit, query: str, own_vault: str | None) -> ShownHit:
-    passage = render_passage(without_title(hit.text, hit.title), query, hit.path)
-    safe = Markup(passage)  # noqa: S704 - the renderer escapes
-    return ShownHit(hit, mark(hit.title, query), safe, hit.vault in (None, own_vault))
-
-
 _HTML_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^>]*)>")
 _LEFT_OUT = frozenset(("a", "audio", "video", "hr", "section", "sup", "mark"))
 _REPLACED = {"details": "div", "summary": "p"} | {f"h{level}": "h3" for level in range(1, 7)}
 
 
-def render_passage(text: str, query: str, path: str) -> str:
+def render_passage(text: str, query: str, path: str) -> Markup:
     """Return the HTML of a passage of a note, with the words of a query marked; nothing in it can be followed.
 
     Example:
-        >>> render_passage("## Tea\\n\\n- **Green** [[tea]]\\n", "green tea", "a.md")
-        '<h3><mark>Tea</mark></h3>\\n<ul>\\n<li><strong><mark>Green</mark></strong> <mark>tea</mark></li>\\n</ul>\\n'
+        >>> print(render_passage("## Tea\\n\\n**Green** [[tea]]", "green tea", "a.md").strip())
+        <h3><mark>Tea</mark></h3>
+        <p><strong><mark>Green</mark></strong> <mark>tea</mark></p>
     """
     html = render_note(dedent(text), LinkBase(path))
-    return _mark_html(_HTML_TAG.sub(_without_action, html), read_query_words(query))
+    marked = _mark_html(_HTML_TAG.sub(_without_action, html), read_query_words(query))
+    return Markup(marked)  # noqa: S704 - the renderer escapes
 
 
 def _without_action(found: re.Match[str]) -> str:
