@@ -329,6 +329,7 @@ class _ProjectReplay:
     def _replay(self, session: SessionNeeds, notes: PastNotes) -> None:
         made, shown, needs = self._made, set[str](), session.in_order()
         texts: dict[str, list[tuple[int, str]]] = {}
+        # What each way gives, in the order of `WAYS`; the first also puts the notes where grep finds them.
         ways: tuple[list[tuple[int, Given]], ...] = (
             list(self._vault.give(session, notes)),
             [],

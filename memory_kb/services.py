@@ -1,7 +1,8 @@
 """The services of a vault, one for each family of verbs: how each is made, and of what.
 
-Each is made when it is first used, and its module is loaded then, so that a command loads only what it uses. A service
-that needs another one only at times is given a function that returns it, such as `lambda: self.writer`.
+Each is made when it is first used, and its module is loaded then, so that a command loads only what it uses: the type
+checker reads the imports below, and `memory_kb.learning.rules` loads that module when the line with it is reached. A
+service that needs another one only at times is given a function that returns it, such as `lambda: self.writer`.
 """
 
 from __future__ import annotations

@@ -114,9 +114,8 @@ def _catalogue_item(memory: Memory) -> dict[str, Any]:
     )
     item: dict[str, Any] = {"id": skill.id, "name": skill.name, "description": skill.description}
     item |= {"template": template if is_plain else body, "tags": list(skill.tags)}
-    item |= {"success_count": skill.success_count, "failure_count": skill.failure_count}
-    item |= {"alpha": skill.alpha, "beta": skill.beta}
-    item |= {"created_by": skill.created_by, "created_at": skill.created_at}
+    names = ("success_count", "failure_count", "alpha", "beta", "created_by", "created_at")
+    item |= {name: getattr(skill, name) for name in names}
     if not is_plain and not body.startswith("# Skill: "):
         item["is_body"] = True
     return item | _foreign(memory.metadata)
