@@ -12,6 +12,7 @@ from support import entry, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.port import Candidate
+from memory_kb.model import EVERYTHING
 from memory_kb.search.candidates import match_evenly
 
 MakeVault = Callable[[Files], Path]
@@ -117,3 +118,11 @@ def candidate(key: int, part: int) -> Candidate:
 def test_no_entry_takes_all_the_places(limit: int, expected: list[int]) -> None:
     there = [*(candidate(part, part) for part in range(30)), candidate(100, 0)]
     assert [one.key for one in match_evenly(lambda most: there[:most], limit, crowd=2)] == expected
+
+
+def test_an_entry_has_its_sections_as_far_apart_as_its_file(vault: MakeVault, open_kb: Open) -> None:
+    text = "\n\n\n\n".join(f"## Part {number}\n\n{'Some words. ' * 150}End." for number in range(4))
+    kb = open_kb(vault({"a.md": f"# Long\n\n{text}\n"}))
+    (memory,) = kb.index.read(lambda index: list(index.memories(EVERYTHING)))
+    assert kb.stats().chunks > 1
+    assert text in memory.text

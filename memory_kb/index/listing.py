@@ -77,7 +77,7 @@ def find_entry_by_name(vault: Vault, index: SqliteIndex, wanted: str) -> StoredE
     """
     wanted = printable(wanted)
     place = _PLACE.match(wanted)
-    inside = index.entries_in(place[1]) if place else []
+    inside = index.entries_of([place[1]]) if place else []
     if place and inside:
         return _find_at(vault, inside, int(place[2] or 1))
     begun = index.entries_with_id(wanted) if wanted else []
@@ -109,8 +109,8 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
 
 def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
     """Return why an existing file was not indexed; None for one that was, or for what is no file."""
-    path = wanted if index.entries_in(wanted) else wanted.rpartition(":")[0] or wanted
-    if index.entries_in(path) or index.entries_with_id(wanted):
+    path = wanted if index.entries_of([wanted]) else wanted.rpartition(":")[0] or wanted
+    if index.entries_of([path]) or index.entries_with_id(wanted):
         return None
     file = vault.resolve(path)
     if not os.path.lexists(file) or file.is_dir():

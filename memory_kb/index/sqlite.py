@@ -329,10 +329,6 @@ class SqliteIndex(Index):
     def successors(self, entry_id: str) -> list[str]:
         return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
 
-    def entries_in(self, source: str) -> list[StoredEntry]:
-        """Return the entries of a file, in file order."""
-        return list(self._entries("c.source = :source", {"source": source}))
-
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
         """Return the entries whose names may contain all words, in the sense of `_like`; without words the `limit` newest.
 

@@ -62,7 +62,7 @@ class AgentMemory:
         path, _, line = wanted.rpartition(":")
         try:
             if path in self._files and line.isdecimal():
-                inside = self._index.entries_in(path)
+                inside = self._index.entries_of([path])
                 entry = next((one for one in inside if one.line <= int(line) <= one.end_line), None)
             else:
                 entry = find_entry_by_name(self._vault, self._index, wanted)
