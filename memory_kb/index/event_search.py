@@ -26,24 +26,14 @@ _COLUMN = re.compile(r"(?:^|[\s(])(?:content|tool|agent):\w")
 _MOST_TERMS = 200
 #: Groups the events of a session by whose words they are: a person's, the agent's, calls, results, and the rest.
 _EVIDENCE = "CASE WHEN e.type = 'event' AND e.role = 'assistant' THEN 'message' ELSE e.type END, e.role = 'user'"
-
-
-def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple[object, ...]]:
-    parts: list[str] = [] if with_injected else ["NOT e.injected"]
-    values: list[object] = []
-    if wanted.types:
-        marks = ", ".join("?" * len(wanted.types))
-        parts.append(f"(e.type IN ({marks}) OR e.event IN ({marks}))")
-        values += [*wanted.types, *wanted.types]
-    for name in ("agent", "job", "task", "session"):
-        if getattr(wanted, name) is not None:
-            parts.append(f"e.{name} = ?")
-            values.append(getattr(wanted, name))
-    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
-        if moment is not None:
-            parts.append(f"e.ts {sign} ?")
-            values.append(moment)
-    return "".join(f" AND {part}" for part in parts), tuple(values)
+#: The condition for each value of a filter, and for the sessions that may be found.
+_CONDITIONS = {
+    "types": "(e.type IN (SELECT value FROM json_each(:types)) OR e.event IN (SELECT value FROM json_each(:types)))",
+    **{name: f"e.{name} = :{name}" for name in ("agent", "job", "task", "session")},
+    "since": "e.ts >= :since",
+    "until": "e.ts < :until",
+    "sessions": "e.session IN (SELECT value FROM json_each(:sessions))",
+}
 
 
 class EventFinder:
@@ -61,16 +51,17 @@ class EventFinder:
         with_injected: bool,
     ) -> None:
         self._connection = connection
-        self._where, self._values = _conditions(wanted, with_injected=with_injected)
-        if sessions is not None:
-            self._where += " AND e.session IN (SELECT value FROM json_each(?))"
-            self._values += (json.dumps(sessions),)
+        lists = {"types": json.dumps(wanted.types) if wanted.types else None}
+        lists["sessions"] = None if sessions is None else json.dumps(sessions)
+        self._values = {name: one for name, one in (wanted._asdict() | lists).items() if one is not None}
+        conditions = [_CONDITIONS[name] for name in self._values] + ([] if with_injected else ["NOT e.injected"])
+        self._where = "".join(f" AND {condition}" for condition in conditions)
 
     def newest(self, limit: int) -> tuple[SessionHit, ...]:
         rows = self._connection.execute(
             f"SELECT {_FIELDS}, substr(e.content, 1, 2000) FROM events e WHERE 1{self._where} "
-            "ORDER BY e.ts DESC, e.id DESC LIMIT ?",
-            (*self._values, limit),
+            "ORDER BY e.ts DESC, e.id DESC LIMIT :limit",
+            self._values | {"limit": limit},
         )
         return tuple(
             _make(rank, fields, 0.0, shorten(text, _PLAIN_LENGTH)) for rank, (*fields, text) in enumerate(rows, 1)
@@ -99,9 +90,10 @@ class EventFinder:
         """Return the row ids and scores of the best events."""
         statement = (
             f"SELECT e.id, -bm25(events_fts, {_WEIGHTS}) FROM events_fts JOIN events e ON e.id = events_fts.rowid "
-            f"WHERE events_fts MATCH ?{self._where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
+            f"WHERE events_fts MATCH :match{self._where} "
+            f"ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT :limit"
         )
-        return self._connection.execute(statement, (expression, *self._values, limit)).fetchall()
+        return self._connection.execute(statement, self._values | {"match": expression, "limit": limit}).fetchall()
 
     def _best_sessions(self, expression: str, limit: int) -> list[tuple[int, float]]:
         """Return the row id of the best event of each of the best sessions, and the session's score.
@@ -111,12 +103,12 @@ class EventFinder:
         """
         statement = (
             f"WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(events_fts, {_WEIGHTS}) AS score FROM events_fts "
-            "WHERE events_fts MATCH ?) "
+            "WHERE events_fts MATCH :match) "
             "SELECT e.session, e.id, max(h.score), max(e.ts) FROM hits h JOIN events e ON e.id = h.id "
             f"WHERE 1{self._where} GROUP BY e.session, {_EVIDENCE}"
         )
         evidence: dict[str, list[tuple[float, int, str]]] = {}
-        for session, key, score, ts in self._connection.execute(statement, (expression, *self._values)):
+        for session, key, score, ts in self._connection.execute(statement, self._values | {"match": expression}):
             evidence.setdefault(session, []).append((score, key, ts))
         ranked = sorted(
             (sum(score for score, _, _ in rows), max(ts for *_, ts in rows), session, max(rows)[1])

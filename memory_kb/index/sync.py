@@ -296,10 +296,6 @@ class UnindexedNotes:
         self.outdated: set[str] = set()
         self.is_whole = True
 
-    def close(self) -> None:
-        """Close the index in memory."""
-        self.index.close()
-
     def read(self, regions: Regions) -> bool:
         """Read what differs in some regions; return whether anything does."""
         import heapq

@@ -151,7 +151,8 @@ class EntryVerbs:
         from memory_kb.index.sync import UnindexedNotes
 
         def find(index: SqliteIndex) -> tuple[StoredEntry | None, bool]:
-            with closing(UnindexedNotes(self._vault, index)) as newer, index.snapshot():
+            newer = UnindexedNotes(self._vault, index)
+            with closing(newer.index), index.snapshot():
                 newer.read(None)
                 is_left = not newer.is_whole
                 while True:
