@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import SIDE_FILES, open_regular
 from memory_kb.vault import hold_lock
 
@@ -39,15 +40,8 @@ class Schema(NamedTuple):
     is_private: bool = False
 
 
-_DAMAGE = (
-    "malformed",
-    "not a database",
-    "disk image",
-    "vtable constructor failed",
-    "no such table",
-    "no such column",
-    "Could not decode",
-    "invalid fts5",
+_DAMAGE = lazy_regex(
+    "malformed|not a database|disk image|vtable constructor failed|no such (?:table|column)|Could not decode|invalid fts5"
 )
 #: Bytes of a page. With pages of twice the usual size a first index takes a tenth less time, and the file is smaller.
 _PAGE_SIZE = 8_192
@@ -288,7 +282,7 @@ def _set_aside(path: Path, ending: str) -> str:
 
 def is_damage(error: Exception) -> bool:
     """Return whether an error means that a database is broken. Other errors mean that it is busy or misused."""
-    return isinstance(error, sqlite3.Error) and any(sign in str(error) for sign in _DAMAGE)
+    return isinstance(error, sqlite3.Error) and _DAMAGE.search(str(error)) is not None
 
 
 def scrub(connection: sqlite3.Connection, full_text: str) -> bool:

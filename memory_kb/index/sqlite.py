@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.index.database import BUSY_SECONDS, LOCK, open_or_read, put_meta, read_meta, scrub
+from memory_kb.index.database import BUSY_SECONDS, LOCK, MEMORY, open_or_read, put_meta, read_meta, scrub
 from memory_kb.index.filters import SqlDialect, as_array, fits_file, has_tag, is_narrow, where
 from memory_kb.index.port import IS_CUT, Candidate, Index, KnownFile
 from memory_kb.index.schema import TEXT_COLUMNS, index_schema
@@ -59,11 +59,13 @@ _IS_LISTED = "IN (SELECT value FROM json_each(?))"
 
 
 class SqliteIndex(Index):
-    """An open `.memory.db`."""
+    """An open `.memory.db`, or without a path an index in memory."""
 
     sql = SQLITE
 
-    def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
+    def __init__(
+        self, tokenizer: str, path: Path = MEMORY, wait: float = BUSY_SECONDS, mark: str | None = None
+    ) -> None:
         super().__init__(tokenizer)
         self.path = path
         self._schema = index_schema(tokenizer)

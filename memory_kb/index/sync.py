@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.database import MEMORY
 from memory_kb.index.port import UNSURE, KnownFile, Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, SyncReport
@@ -292,7 +291,7 @@ class UnindexedNotes:
 
     def __init__(self, vault: Vault, index: SqliteIndex) -> None:
         self._vault, self._other = vault, index
-        self.index = SqliteIndex(MEMORY, vault.settings.index.tokenizer)
+        self.index = SqliteIndex(vault.settings.index.tokenizer)
         self.outdated: set[str] = set()
         self.is_whole = True
 

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
-from memory_kb.index.database import (
-    BUSY_SECONDS,
-    LOCK,
-    MEMORY,
-    explain_unusable,
-    identify_file,
-    is_damage,
-    replace_damaged,
-)
+from memory_kb.index.database import BUSY_SECONDS, LOCK, explain_unusable, identify_file, is_damage, replace_damaged
 from memory_kb.index.port import Progress
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, compare_with_disk, has_changed_files
@@ -113,7 +105,7 @@ class VaultIndex:
     def _open(self, wait: float) -> SqliteIndex:
         if self._opened is None:
             with self._explained("opened"):
-                self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
+                self._opened = SqliteIndex(self._settings.index.tokenizer, self._file, wait, self._mark)
             self._opened_as = identify_file(self._file)
             self._notices += self._opened.notices
         return self._opened
@@ -177,7 +169,7 @@ class VaultIndex:
         except sqlite3.DatabaseError as exc:
             if not is_damage(exc):
                 raise
-        with closing(SqliteIndex(MEMORY, self._settings.index.tokenizer)) as empty:
+        with closing(SqliteIndex(self._settings.index.tokenizer)) as empty:
             return work(empty)
 
     def take_notices(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
-from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit
@@ -89,7 +88,7 @@ class AgentMemory:
         seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
         if seen != self._seen or self._index is None:
             self._seen, self._files = seen, {one.shown: one for one, _ in stats}
-            self._index = self._index or SqliteIndex(MEMORY, self._vault.settings.index.tokenizer)
+            self._index = self._index or SqliteIndex(self._vault.settings.index.tokenizer)
             with self._index.write(rebuild=True) as writer:
                 for _, stat in stats:
                     try:
