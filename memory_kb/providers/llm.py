@@ -55,8 +55,6 @@ def check_form(value: object, schema: Mapping[str, Any], where: str = "the answe
 
 #: The most tokens that a model may write, its thinking included.
 OUTPUT_TOKENS = 8_000
-_RETRIES = 2
-_LONGEST_WAIT = 10.0
 
 
 class FormRequest(NamedTuple):
@@ -105,7 +103,7 @@ class RemoteLlm:
         self._takes_schemas = True
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
-        pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT)
+        pace = Pace(timeout=timeout, total=timeout, retries=2, longest_wait=10.0)
         client, http_client = self._endpoint.open_client(self._endpoint.base_url, self._endpoint.key)
         deadline = self._calls.deadline(pace)
 
