@@ -56,7 +56,7 @@ class Backtest:
         return len({one.commit for one in self.breaches if one.mended_by})
 
 
-class Commit(NamedTuple):
+class CheckedCommit(NamedTuple):
     """A commit, or a change that ends at a revision, with the lines that it adds and removes."""
 
     name: str
@@ -80,7 +80,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     for record in reversed(records):
         name, moment, subject, diff = record.split(b"\0", 3)
         files = _read_diff(diff.decode("utf-8", "replace"))
-        commit = Commit(name.decode(), int(moment), subject.decode("utf-8", "replace"), files)
+        commit = CheckedCommit(name.decode(), int(moment), subject.decode("utf-8", "replace"), files)
         waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
         for place, seconds in list(waiting):
             if _fixes(repository, guard, commit, found[place]):
@@ -92,10 +92,10 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     return Backtest(guard.rule, len(records), tuple(reversed(found)))
 
 
-def read_change(repository: Repository, base: str, head: str) -> Commit:
+def read_change(repository: Repository, base: str, head: str) -> CheckedCommit:
     """Return what a change between two revisions does, as one commit."""
     diff = repository.git(*_NAMES, "diff", *_DIFF, base, head)
-    return Commit(head, 0, "", _read_diff(diff.decode("utf-8", "replace")))
+    return CheckedCommit(head, 0, "", _read_diff(diff.decode("utf-8", "replace")))
 
 
 def find_covered(guard: Guard, project: str, files: Iterable[str]) -> str | None:
@@ -103,7 +103,7 @@ def find_covered(guard: Guard, project: str, files: Iterable[str]) -> str | None
     return next((one for one in files if one.startswith(project) and guard.covers(one.removeprefix(project))), None)
 
 
-def find_breaches(repository: Repository, guard: Guard, project: str, commit: Commit) -> Iterator[Breach]:
+def find_breaches(repository: Repository, guard: Guard, project: str, commit: CheckedCommit) -> Iterator[Breach]:
     """Yield where a commit breaks a rule, the first such line of each file."""
     for path, (added, removed) in commit.files.items():
         if not find_covered(guard, project, [path]):
@@ -115,7 +115,7 @@ def find_breaches(repository: Repository, guard: Guard, project: str, commit: Co
             yield Breach(commit.name[:10], day, commit.subject, path, broken[0], broken[1].strip())
 
 
-def _fixes(repository: Repository, guard: Guard, commit: Commit, breach: Breach) -> bool:
+def _fixes(repository: Repository, guard: Guard, commit: CheckedCommit, breach: Breach) -> bool:
     added, removed = commit.files.get(breach.path, ([], []))
     if breach.text:
         return any(line.strip() == breach.text for line in removed) and not any(

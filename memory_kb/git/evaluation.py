@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import UsageError
-from memory_kb.git.backtest import Commit, find_breaches, find_covered, read_change
+from memory_kb.git.backtest import CheckedCommit, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
 from memory_kb.git.metrics import (
     GrepFile,
@@ -162,7 +162,9 @@ class Evaluation:
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
-    def _find_broken(self, repository: Repository, change: Commit, *, staged: bool) -> tuple[list[Problem], list[str]]:
+    def _find_broken(
+        self, repository: Repository, change: CheckedCommit, *, staged: bool
+    ) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
         project = repository.prefix(self._vault.folder)
         checks = AllowedChecks(self._vault)
