@@ -84,11 +84,13 @@ class Memories:
         self._writer = writer
         self.cache = cache or MemoryCache()
 
-    def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
+    def all(self, filters: Filters = EVERYTHING, *, may_wait: bool = True) -> tuple[Memory, ...]:
         """Update the index, and return the entries that pass the filters, in path order."""
-        return self._index.read(
-            lambda index: self.cache.read(index) if filters == EVERYTHING else tuple(index.memories(filters))
-        )
+
+        def read(index: SqliteIndex) -> tuple[Memory, ...]:
+            return self.cache.read(index) if filters == EVERYTHING else tuple(index.memories(filters))
+
+        return self._index.read(read, may_wait=may_wait)
 
     def of_kinds(self, *kinds: str, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
         """Update the index, and return the entries of some kinds, of any status, that a job and task see."""
@@ -138,18 +140,19 @@ class Memories:
         except MemoryKBError:
             return memory.text
 
-    def run_plan(self, verb: str, planner: Planner, *, dry_run: bool = False) -> RunReport:
-        """Run a plan for all entries as they are now; a file that somebody writes to meanwhile is planned anew."""
+    def run_plan(
+        self, verb: str, planner: Planner, filters: Filters = EVERYTHING, *, dry_run: bool = False
+    ) -> RunReport:
+        """Run a plan for entries as they are now; a file that somebody writes to meanwhile is planned anew."""
 
         def replan(path: str) -> Plan:
-            return (change for change in planner(self.all()) if change and change.path == path)
+            return (change for change in planner(self.all(filters)) if change and change.path == path)
 
         if dry_run:
-            return self._writer.run(verb, planner(self.all()), dry_run=True)
+            return self._writer.run(verb, planner(self.all(filters)), dry_run=True)
         with self._writer.lock():
             self._writer.recover()
-            plan = planner(self._index.read(self.cache.read, may_wait=False))
-            return self._writer.run(verb, plan, replan=replan)
+            return self._writer.run(verb, planner(self.all(filters, may_wait=False)), replan=replan)
 
     def change_entries(
         self, verb: str, entries: Sequence[Memory], plan: Callable[[Memory], Change | None], *, dry_run: bool

@@ -17,6 +17,7 @@ from memory_kb.learning.playbook import RULE_KINDS, add_outcome, in_force, plan_
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
+from memory_kb.model import EVERYTHING
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields
@@ -34,7 +35,7 @@ _MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]
 _BEGINS = "[memory-kb:"
 _DAY = "day:"
 #: The kinds that an outcome says something about.
-EVIDENCE_KINDS = (*RULE_KINDS, "skill")
+_WITH_EVIDENCE = EVERYTHING._replace(kinds=(*RULE_KINDS, "skill"))
 #: How long after hooks showed something in a session an outcome may still be reported for it.
 _LATE = timedelta(days=1)
 #: Why nothing was credited, or what else is worth knowing.
@@ -224,7 +225,7 @@ def plan_credits(
     memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str
 ) -> Iterator[tuple[CreditedEntry, Mark, Change | None]]:
     """Yield the live rules, pitfalls and skills to credit as `wanted` says, with the mark to log and the change."""
-    entries = {one.id: one for one in in_force(one for one in memories if one.kind in EVIDENCE_KINDS) if one.is_live}
+    entries = {one.id: one for one in in_force(memories) if one.is_live}
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
@@ -359,7 +360,7 @@ class Outcomes:
 
         What an agent said of an entry counts for that, whatever became of the task.
         """
-        memories = self._memories.of_kinds(*EVIDENCE_KINDS)
+        memories = self._memories.all(_WITH_EVIDENCE)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= read_marks(self._files, showing.sessions, showing.ids)
         reported = self._find_reported(showing, word)
@@ -436,7 +437,7 @@ class Outcomes:
     ) -> RunReport:
         """Log credits, write them into the notes, then log that they are written."""
         if dry_run:
-            return self._memories.run_plan("outcome", planner, dry_run=True)
+            return self._memories.run_plan("outcome", planner, _WITH_EVIDENCE, dry_run=True)
         if not about.marks:
             if about.used:
                 self._log.append(about._replace(is_done=True))
@@ -444,7 +445,7 @@ class Outcomes:
         self._log.append(about)
         run, left = None, set[str | None](about.marks)
         try:
-            run = self._memories.run_plan("outcome", planner)
+            run = self._memories.run_plan("outcome", planner, _WITH_EVIDENCE)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in about.marks.items() if name not in left}

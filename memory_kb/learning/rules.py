@@ -19,7 +19,7 @@ from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_
 from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
-from memory_kb.model import FilterWords
+from memory_kb.model import EVERYTHING, FilterWords
 from memory_kb.providers.models import Models
 from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
@@ -133,8 +133,9 @@ class Rules:
     def sweep(self, *, dry_run: bool = False) -> SweepReport:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
-        found, _ = plan_sweep(self._memories.of_kinds(*playbook.RULE_KINDS), today)
-        run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], dry_run=dry_run)
+        rules = EVERYTHING._replace(kinds=playbook.RULE_KINDS)
+        found, _ = plan_sweep(self._memories.all(rules), today)
+        run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], rules, dry_run=dry_run)
         return replace(found, run=run)
 
     def import_(
