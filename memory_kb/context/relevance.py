@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
 _SUFFIX = lazy_regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 #: Words that a section must have in common with a prompt that it bears on.
-LEAST_WORDS = 3
+_LEAST_WORDS = 3
 #: A prompt is about its rarest words; so many are looked at.
 _RAREST = 12
 #: A word is rare from this share of the worth of one that is in a single section, or where 7 sections in 100 have it.
@@ -176,7 +176,7 @@ class PromptMatches:
         """
         self._index, self._today, self._near = index, today, frozenset(near)
         # In scripts without spaces a word is several overlapping pairs of letters.
-        self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
+        self._least = 2 * _LEAST_WORDS if has_cjk(prompt) else _LEAST_WORDS
         self._echoes = index.keys_of_kind(ECHO)
         sections = index.count_chunks()
         self._query = parse_words(prompt)

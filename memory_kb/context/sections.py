@@ -24,7 +24,7 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.memory import Memory
-from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Hit, Span
+from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, SCOPES, Hit, Span
 from memory_kb.settings import ContextSettings
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import note_name, short_id, shorten
@@ -311,6 +311,11 @@ def _neighbours(
     found = [look_up(to) for to in dict.fromkeys(link.to for link in links) if to not in taken]
     in_force = (one for one in found if one and one.may_be_given_unasked)
     return [one for one in in_force if one.kind not in ("episode", "handoff", "ledger")]
+
+
+def order_institutional(memories: Iterable[Memory]) -> list[Memory]:
+    """Return the entries of every `institutional.md`, the widest scope first."""
+    return sorted(memories, key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line))
 
 
 def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> ContextSection:

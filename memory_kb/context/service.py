@@ -18,7 +18,7 @@ from memory_kb.context.relevance import (
     weigh_topic,
     without_other_forms,
 )
-from memory_kb.context.sections import Context, ContextBuilder, FittingEntry, Material
+from memory_kb.context.sections import Context, ContextBuilder, FittingEntry, Material, order_institutional
 from memory_kb.errors import UsageError
 from memory_kb.index.port import VectorQuery
 from memory_kb.index.sqlite import SqliteIndex
@@ -91,10 +91,7 @@ class MaterialReader:
         always = (one for one in self.index.memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
         proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
         return Material(
-            institutional=sorted(
-                filter(self.is_kept, institutional),
-                key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line),
-            ),
+            institutional=order_institutional(filter(self.is_kept, institutional)),
             baseline=[one for one in always if one.place.learning_type == "task" and self.is_kept(one)],
             rules=[one if self.is_kept(one) else one._replace(status="retired") for one in rules],
             found=found,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks, EntryLines, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
-from memory_kb.context.sections import order_baseline, show_institutional
+from memory_kb.context.sections import order_baseline, order_institutional, show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
 from memory_kb.memory import Memory
@@ -69,10 +69,7 @@ def read_start(
     episode = max(index.memories(here._replace(kinds=("episode",))), key=_when, default=None)
     is_old = episode and (episode.id in shown or episode.is_episode_of(session))
     return StartMaterial(
-        institutional=sorted(
-            read(here._replace(learning_types=("institutional",))),
-            key=lambda one: (one.place.scope != "global", one.path, one.line),
-        ),
+        institutional=order_institutional(read(here._replace(learning_types=("institutional",)))),
         core=list(core.values()),
         rules=[one for one in rules if one.may_be_given_unasked and not is_doubted(one, today)],
         handoffs=sorted(handoffs, key=_when, reverse=True),
