@@ -155,9 +155,7 @@ class Continuity:
         def plan(_: str) -> list[Change | None]:
             return [plan_continuity(path, self.read(job)[1], relevant, avoid)]
 
-        run, planned = RunReport(None, "continuity"), plan(path)
-        if any(planned):
-            run = self._get_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
+        run = self._get_writer().run("continuity", plan(path), replan=plan, dry_run=dry_run)
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)
         if not (dry_run or only_if_there):
