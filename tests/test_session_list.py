@@ -117,3 +117,15 @@ def test_where_there_is_none(run: Run, folder: Path) -> None:
         "",
         "No session fits; `memory-kb session start` begins one.\n",
     )
+
+
+def test_a_folder_that_cannot_be_read_is_no_empty_one(run: Run, filled: KnowledgeBase) -> None:
+    before = filled.sessions.list().total
+    logs = filled.vault.machine / "sessions"
+    logs.rename(logs.with_name("aside"))
+    logs.touch()
+    done = run("--vault", filled.vault.folder, "session", "list")
+    assert (done.returncode, done.stdout, "Not a directory" in done.stderr) == (4, "", True)
+    logs.unlink()
+    logs.with_name("aside").rename(logs)
+    assert filled.sessions.list().total == before

@@ -70,9 +70,13 @@ class SessionFiles:
         return self.folder / f"{session}{_SUFFIX}"
 
     def ids(self) -> list[str]:
-        """Return the sessions there are, in order of their names."""
-        files = self.folder.glob(f"*{_SUFFIX}")
-        return sorted(file.name.removesuffix(_SUFFIX) for file in files if file.is_file() and not file.is_symlink())
+        """Return the sessions there are, in order of their names; a folder that cannot be read is no empty one."""
+        try:
+            with os.scandir(self.folder) as entries:
+                found = [one.name for one in entries if one.is_file(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+        return sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX))
 
     def claim_new(self, now: datetime) -> str:
         """Make the empty file of a session that begins now; return its id, as in `burst_20260321T120000_001`."""
