@@ -184,6 +184,13 @@ def test_line_ends_marks_and_a_missing_last_line_end_survive(newline: str, mark:
     assert fight.text.replace("\r\n", "").count("\r") == 0
 
 
+def test_a_counter_that_was_all_of_the_frontmatter_is_no_reason_to_come_back() -> None:
+    rest = "---\nid: b\n---\nOther.\n"
+    base = f"---\nusage_count: 1\n---\nFirst.\n\n{rest}"
+    merged = both_ways(base, rest, base.replace("usage_count: 1\n", ""))
+    assert (merged.text, merged.conflicts) == (rest, 0)
+
+
 def test_entries_without_ids_are_known_by_their_words() -> None:
     base = "# Notes\n\nPlain.\n\n---\nkind: fact\ntitle: One\n---\nText one.\n\n---\nkind: fact\ntitle: Two\n---\nText two.\n"
     ours = base.replace("title: One", "title: One\nid: one\nusage_count: 1").replace("Plain.", "Plain!")

@@ -143,12 +143,10 @@ class _Merger:
 
     def _settle_removal(self, base: EntrySource, left: EntrySource, *, is_ours: bool) -> Iterator[_Part]:
         """Take out what one side took out, unless the other has written in it since."""
+        frames = [(side.opening, side.closing, side.body, side.block is None) for side in (base, left)]
         # A comment is somebody's words, a counter or a date is not.
-        said = [
-            (side.opening, side.closing, side.body, side.block and _KEPT_LINES.sub("", f"{side.block}\n"))
-            for side in (base, left)
-        ]
-        if said[0] == said[1]:
+        words = [_KEPT_LINES.sub("", f"{side.block or ''}\n") for side in (base, left)]
+        if frames[0] == frames[1] and words[0] == words[1]:
             self._notices.append(f"{left.id}: taken out by one side, only counted by the other; it stays out")
             return
         self._conflicts += 1

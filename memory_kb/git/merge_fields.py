@@ -23,7 +23,7 @@ _UNSETTLED: Final = object()
 _COUNTERS = frozenset({"reinforcement_count", "usage_count", "success_count", "failure_count"})
 _EARLIER = frozenset({"created_at", "created", "date"})
 _LATER = frozenset({"promoted_at", "updated_at", "updated", "modified", "verified_at"})
-#: The words of fields that have an order, the strongest first.
+#: The words of fields that have an order, the one that a merge keeps first.
 _ORDERS: Mapping[str, Sequence[str]] = {
     "status": ("retired", "rejected", "archived", "compacted", "active", "proposed"),
     "maturity": ("nascent", "established", "proven"),
@@ -94,7 +94,7 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
         return _UNSETTLED if inner.unsettled else dict(inner.values)
     if name in _ORDERS:
-        return _stronger(_ORDERS[name], ours, theirs)
+        return _kept_word(_ORDERS[name], ours, theirs)
     if name in _STEPPED:
         return _further(base, ours, theirs)
     if parse_date(ours) and parse_date(theirs):
@@ -133,7 +133,7 @@ def _item_key(item: Any) -> str:
     return json.dumps(item, sort_keys=True, default=str)
 
 
-def _stronger(order: Sequence[str], ours: Any, theirs: Any) -> Any:
+def _kept_word(order: Sequence[str], ours: Any, theirs: Any) -> Any:
     mine, yours = (str(side).strip().lower() for side in (ours, theirs))
     if mine not in order or yours not in order:
         return _UNSETTLED
