@@ -24,7 +24,11 @@ _ALWAYS = (
 
 
 def open_regular(path: Path | str, flags: int, mode: int = 0o600) -> int:
-    """Open a file and return its descriptor; a link, a pipe or a device in its place is an error."""
+    """Open a file and return its descriptor; a link, a pipe or a device in its place is an error.
+
+    Raises:
+        OSError: it cannot be opened, or is no plain file; the error names it.
+    """
     try:
         descriptor = os.open(path, flags & ~os.O_TRUNC | _ALWAYS, mode)
     except OSError as exc:

@@ -187,7 +187,11 @@ class LoadedSettings(NamedTuple):
 
 
 def load_settings(home_file: Path, vault_file: Path, environ: Mapping[str, str]) -> LoadedSettings:
-    """Read the settings from their files and the environment."""
+    """Read the settings from their files and the environment.
+
+    Raises:
+        InvalidSettings: a file is not YAML, or a value is not of the kind its key takes.
+    """
     settings, warnings = merge_settings(Settings(), _read_file(home_file), str(home_file), is_trusted=True)
     settings, more = merge_settings(settings, _read_file(vault_file), str(vault_file), is_trusted=False)
     values = _from_environ(environ)

@@ -365,7 +365,11 @@ def lower_priority(process: int = 0) -> None:
 def hold_lock(
     path: Path, wait: float, on_wait: Callable[[], None] | None = None, *, is_shared: bool = False
 ) -> Iterator[None]:
-    """Hold the lock file at `path`, waiting up to `wait` seconds for others; `is_shared` lets them share it."""
+    """Hold the lock file at `path`, waiting up to `wait` seconds for another process; `is_shared` lets others share it.
+
+    Raises:
+        VaultBusy: somebody else held it all that time.
+    """
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         started = time.monotonic()

@@ -168,7 +168,10 @@ class SqliteIndex(Index):
         return tuple(found)
 
     def scrub(self) -> bool:
-        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then."""
+        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then.
+
+        The index lock is held.
+        """
         return scrub(self._connection, "chunks_fts")
 
     def known_files(self, region: str | None = None) -> Iterator[KnownFile]:
@@ -332,9 +335,9 @@ class SqliteIndex(Index):
         return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
 
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
-        """Return the entries whose names may contain all words, in the sense of `_like`; without words the `limit` newest.
+        """Return the entries whose names may contain all words, given in lower case; without words the `limit` newest.
 
-        Every entry with an alias may.
+        Other than ASCII letters, digits and blanks match any character, and every entry with an alias is returned.
         """
         if not words:
             order = "c.dated DESC, c.source, c.position LIMIT :limit"
@@ -412,7 +415,10 @@ class SqliteIndex(Index):
         return ((StoredEntry._make(row[: len(StoredEntry._fields)]), text) for row, text in join_texts(rows))
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
-        """Yield path, title of the entry, first line and text of the chunks that are like all of some words."""
+        """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
+
+        What is no ASCII letter, digit or blank matches any character.
+        """
         condition = " AND ".join("content LIKE ?" for _ in words)
         yield from self._connection.execute(
             f"SELECT source, title, line, content FROM chunks WHERE {condition} ORDER BY source, position",

@@ -142,7 +142,9 @@ def _word(value: object) -> str:
 
 
 def read_fields(meta: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Complaint, ...]]:
-    """Return the attributes of an `Entry` that frontmatter says, and what was replaced by a default; status may be None.
+    """Return the attributes of an `Entry` that frontmatter says, defaults filled in, and what could not be used.
+
+    The status stays None where none is given, since a folder such as `archive/` then decides.
 
     Example:
         >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})

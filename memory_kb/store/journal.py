@@ -167,7 +167,11 @@ class Journal:
             return {"base64": base64.b64encode(data).decode()}
 
     def unpack(self, decision: Decision) -> Decision:
-        """Return a decision of the log with its bytes; that they are gone is an UnreadableInput."""
+        """Return a decision of the log with its bytes.
+
+        Raises:
+            UnreadableInput: they are gone.
+        """
         splices = tuple(
             Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"]))
             for one in decision.packed
@@ -190,7 +194,11 @@ class Journal:
             raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
 
     def replay(self, file: FileRecord, run: Run, held: bytes | None, *, is_forward: bool) -> FileEdit:
-        """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back."""
+        """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
+
+        Raises:
+            UnreadableInput: the log no longer has the bytes.
+        """
         data = held or b""
         decisions = [self.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
         splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]

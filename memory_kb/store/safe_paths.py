@@ -20,9 +20,12 @@ _HIDDEN = frozenset({".premortem.md", ".assumptions.jsonl", ".current-stage"})
 
 
 def find_target(vault: Vault, path: str, others: Collection[str] = ()) -> Path:
-    """Return the file to write for a path as it is in output, unless no run may write there.
+    """Return the file to write for a path as it is in output.
 
     `others` are ends of paths that are written though they are no notes, such as `.claude/settings.json`.
+
+    Raises:
+        UnreadableInput: no run may write there.
     """
     reason = explain_unsafe(vault, path, others)
     if reason:

@@ -35,7 +35,14 @@ _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A question, and the entries of which it should find one: ids, beginnings of them, or paths."""
+    """A question, and the entries of which it should find one.
+
+    Attributes:
+        expect: ids, beginnings of at least eight characters, or paths.
+        task: what to give a context for; the question where it is None.
+        max_tokens: what that context may cost; None for no bound.
+        line: where it is in its file.
+    """
 
     question: str
     expect: tuple[str, ...] = ()

@@ -163,7 +163,10 @@ class SessionWriter:
         """Write an event as the next line, with one write.
 
         A line that a killed writer left unfinished is closed first, by the same write. When the disk is full, nothing
-        of the line stays, and the error names the session.
+        of the line stays.
+
+        Raises:
+            OSError: it cannot be written; the error names the session.
         """
         self.seq += 1
         numbered = event._replace(session=self._session, seq=self.seq)

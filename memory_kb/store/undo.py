@@ -126,19 +126,24 @@ class Undo:
         return RunReport(made, "undo", changes, plan.conflicts, notices=(*recovered, *index_notices))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Undo several runs, one after the other in the order in which they are named."""
+        """Undo several runs, one after the other in the order in which they are named.
+
+        With `dry_run` one report is returned, of what all of them together would change.
+        """
         done = self.done_runs()
         return self._undo_all([run for name in names if (run := choose_run(done, name))], dry_run=dry_run)
 
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Undo all that the end of a session wrote, the last run first."""
+        """Undo all that the end of a session wrote, the last run first.
+
+        With `dry_run` one report is returned, of what all of them together would change.
+        """
         runs = self.done_runs()
         occasion, undone = occasion_of(runs, session), undone_by(runs)
         theirs = [run for run in reversed(runs) if run.occasion == occasion and run.undoes is None]
         return self._undo_all([run for run in theirs if run.id not in undone], dry_run=dry_run)
 
     def _undo_all(self, chosen: Sequence[Run], *, dry_run: bool) -> tuple[RunReport, ...]:
-        """Undo runs in this order; a dry run gives one report, of what all of them together would change."""
         if dry_run:
             return (self._preview(chosen),) if chosen else ()
         return tuple(self.undo(run.id) for run in chosen)
