@@ -170,6 +170,12 @@ def test_a_link_in_a_clone_leads_to_no_file_of_the_person(project: Path, tmp_pat
     assert search(project, tmp_path, "axolotl") == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
+def test_a_folder_that_cannot_be_asked_about_hides_no_other(project: Path, tmp_path: Path) -> None:
+    (project / ".claude/agent-memory/long").symlink_to("long" * 100)
+    assert search(project, tmp_path, "dingo")
+
+
 @pytest.mark.parametrize("how", ["a working tree", "the folder that all share"])
 def test_a_repository_that_came_with_an_archive_names_no_other_project(how: str, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"

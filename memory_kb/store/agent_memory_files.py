@@ -67,7 +67,8 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[AgentMemoryF
     for folder in claude_memory_folders(project, claude, home):
         yield from _files_in(folder, "claude-code")
     own = (project / ".claude/agent-memory", project / ".claude/agent-memory-local", claude / "agent-memory")
-    for inner in (inner for folder in own for inner in sorted(folder.glob("*")) if inner.is_dir()):
+    # Of a folder that cannot be entered, `Path.is_dir` is an error.
+    for inner in (inner for folder in own for inner in sorted(folder.glob("*")) if os.path.isdir(inner)):
         yield from _files_in(inner, "claude-code")
     for file in (file for place in (project / ".claude", claude) for file in _note_files(place / "rules")):
         yield AgentMemoryFile("", file, "claude-code", _is_given(file))
