@@ -73,6 +73,8 @@ else:
             self._name = name
 
         def __getattr__(self, name: str) -> object:
+            if name.startswith("__"):  # tools that look into a module ask for these
+                raise AttributeError(name)
             path = f"{self._name}.{name}"
             __import__(path)
             found = sys.modules[path]

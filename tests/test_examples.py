@@ -29,3 +29,7 @@ def _with_examples(room: str) -> list[str]:
 
 def _failures(module: str) -> int:
     return doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS).failed
+
+
+def test_the_module_of_services_can_be_looked_into() -> None:
+    assert doctest.DocTestFinder().find(importlib.import_module("memory_kb.services"))
