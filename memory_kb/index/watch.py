@@ -77,9 +77,9 @@ class Watching:
 
         This blocks; run it in a thread of its own beside other work. It uses an index connection of its own, and any
         number of processes may watch one vault, which may be moved away and back. `on_batch` receives the first
-        comparison and then every batch that changed something, `on_notice` sentences for a person.
-        `poll` overrides the setting `watch.poll`. `maintain` does the maintenance that is due when nothing has
-        changed for `watch.reconcile_seconds`.
+        comparison and then every batch that changed something; `on_notice` sentences for a person, some of them from
+        the thread that sends and embeds a batch. `poll` overrides the setting `watch.poll`. `maintain` does the
+        maintenance that is due when nothing has changed for `watch.reconcile_seconds`.
         """
         stop, notify = stop or threading.Event(), on_notice or (lambda _: None)
         cause, memory_folder, failure = "start", None, ""

@@ -149,7 +149,9 @@ class Journal:
     @property
     def size(self) -> int:
         """The bytes of the log."""
-        return self.file.stat().st_size if self.file.exists() else 0
+        with contextlib.suppress(FileNotFoundError):
+            return self.file.stat().st_size
+        return 0
 
     def _pack(self, splice: Splice) -> Mapping[str, Any]:
         return splice._asdict() | {side: self._pack_bytes(getattr(splice, side)) for side in _SIDES}

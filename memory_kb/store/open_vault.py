@@ -89,7 +89,8 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
     memory = place / "memory"
     real = Path(os.path.realpath(place))
     enclosing = () if is_memory_folder(real / "memory") else vaults_around(real)
-    around, is_among_notes = next((one for one in enclosing if one[1] or one[0] != real), (None, False))
+    others = ((vault, is_among) for vault, is_among in enclosing if is_among or vault != real)
+    around, is_among_notes = next(others, (None, False))
     if is_among_notes:
         raise UsageError(
             f"no vault can be made in {folder}: it is among the notes of the vault {around}",
