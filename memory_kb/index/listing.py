@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 from urllib.parse import quote
@@ -212,8 +211,7 @@ class Listing:
 
     def status(self, *, check: bool = False) -> Status:
         """Compare disk and index as they are, without changing either; with `check` every file is read."""
-        found = self._index.use(lambda index: self._compare(index, check=check))
-        return replace(found, team=self._index.team.describe()) if self._vault.settings.index.url else found
+        return self._index.use(lambda index: self._compare(index, check=check))
 
     def _compare(self, index: SqliteIndex, *, check: bool) -> Status:
         changes = compare_with_disk(self._vault, index)
@@ -232,4 +230,5 @@ class Listing:
             removed=changes.removed,
             problems=changes.problems,
             vectors=(VectorCount(*held.space, index.count_chunks() - missing, missing),) if held else (),
+            team=self._index.team.describe(),
         )

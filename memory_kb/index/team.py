@@ -131,11 +131,11 @@ class Team:
 
     def describe(self) -> TeamState | None:
         """Return the state of the server and of the vaults that one may see; None where no server is named."""
+        if not self._settings.url:
+            return None
         from memory_kb.index.postgres_schema import list_vaults
         from memory_kb.index.postgres_vectors import describe_search
 
-        if not self._settings.url:
-            return None
         server = self._settings.url.rpartition("@")[2].rpartition("//")[2]
         try:
             with self.connected() as connection:
