@@ -302,7 +302,7 @@ def test_resources_and_prompts(project: Path, home: Path) -> None:
             for uri in ("memory-kb://entry/..%2F..%2Fetc%2Fpasswd", "memory-kb://entry/", "file:///etc/passwd"):
                 with pytest.raises(MCPError, match=r"no entry|there is no resource"):
                     await client.read_resource(uri)
-            assert [one.name for one in (await client.list_prompts()).prompts] == [one.name for one in PROMPTS]
+            assert [one.name for one in (await client.list_prompts()).prompts] == list(PROMPTS)
             start = (await client.get_prompt("start_task", {"task": "push it"})).messages[0].content.text  # type: ignore[union-attr]
             end = (await client.get_prompt("end_task", {"task": "push it"})).messages[0].content.text  # type: ignore[union-attr]
             assert "The task: push it" in start and "Never push to main." in start and "memory_outcome" in start

@@ -8,7 +8,6 @@ import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
@@ -17,7 +16,6 @@ from pygls.uris import to_fs_path
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
 from memory_kb.index.editor_catalog import EMPTY, Catalog
-from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_mentions
@@ -31,7 +29,6 @@ from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
-_T = TypeVar("_T")
 #: Seconds that work of ours gets to end when the editor goes.
 _GRACE_SECONDS = 1.0
 #: Larger files are not read for a place in them.
@@ -56,12 +53,9 @@ class Workspace:
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
         self._worker = Worker(self.address, "memory-kb lsp", trust_watcher=True)
+        self.ask = self._worker.ask
         self._watcher = VaultWatcher(self.address, say)
         self._say = say
-
-    async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Call `work` with the knowledge base in its thread, and return the result."""
-        return await self._worker.ask(work)
 
     async def open(self) -> bool:
         """Find the vault; return whether there is one."""

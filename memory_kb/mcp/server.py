@@ -27,7 +27,7 @@ from memory_kb.mcp import answers
 from memory_kb.mcp.answers import explain_error
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
-from memory_kb.mcp.tools import Caller, GivenArguments, Tool
+from memory_kb.mcp.tools import Caller, GivenArguments, Tool, tool
 from memory_kb.serving import Address, HostCheck, ListenAddress, Workers, bind_socket, make_say, run_server
 from memory_kb.text import load_json
 
@@ -50,7 +50,14 @@ _TEMPLATE = types.ResourceTemplate(
 )
 
 
-def _start(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+_TASK = Argument("task", "What is to be done, in words.", is_required=True)
+#: The prompts that a person may choose, by their names.
+PROMPTS: dict[str, Tool] = {}
+
+
+@tool(_TASK, among=PROMPTS)
+def start_task(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """Begin a task with what is known about it."""
     task = given["task"].strip()
     context = kb.context(task, agent=caller.agent)
     known = context.text or "Nothing is known yet that has to do with it."
@@ -61,7 +68,9 @@ def _start(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     )
 
 
-def _end(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+@tool(_TASK, Argument("outcome", "success, failure or mixed."), among=PROMPTS)
+def end_task(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
+    """End a task: keep what was learned, and say how it went."""
     outcome = given.get("outcome") or "what it was: success, failure or mixed"
     return (
         f"The task is over: {given['task'].strip()}\n\n"
@@ -71,19 +80,6 @@ def _end(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
         f"4. Call memory_outcome with agent {caller.agent!r}, the task in the words above, the outcome ({outcome}), "
         "and as used the ids of the memories that you used."
     )
-
-
-_TASK = Argument("task", "What is to be done, in words.", is_required=True)
-#: The prompts that a person may choose.
-PROMPTS = (
-    Tool("start_task", "Begin a task with what is known about it.", (_TASK,), _start),
-    Tool(
-        "end_task",
-        "End a task: keep what was learned, and say how it went.",
-        (_TASK, Argument("outcome", "success, failure or mixed.")),
-        _end,
-    ),
-)
 
 
 def read_resource(kb: KnowledgeBase, uri: str) -> str:
@@ -116,16 +112,19 @@ def _always(result: _R) -> Callable[..., Awaitable[_R]]:
     return answer
 
 
-def _declare(tool: Tool) -> types.Tool:
+def _declare(offered: Tool) -> types.Tool:
     # What the protocol takes for granted is left out.
     hints = types.ToolAnnotations(
-        read_only_hint=tool.effect == "reads" or None,
-        destructive_hint=False if tool.effect == "adds" else None,
-        idempotent_hint=tool.is_idempotent or None,
+        read_only_hint=offered.effect == "reads" or None,
+        destructive_hint=False if offered.effect == "adds" else None,
+        idempotent_hint=offered.is_idempotent or None,
         open_world_hint=False,
     )
     return types.Tool(
-        name=tool.name, description=tool.description, input_schema=make_schema(tool.arguments), annotations=hints
+        name=offered.name,
+        description=offered.description,
+        input_schema=make_schema(offered.arguments),
+        annotations=hints,
     )
 
 
@@ -207,7 +206,7 @@ class ToolService:
     """
 
     def __init__(self, address: Address, profile: str, *, is_watching: bool, vaults: tuple[str, ...] = ()) -> None:
-        self._tools = {tool.name: tool for tool in PROFILES[profile]}
+        self._tools = {one.name: one for one in PROFILES[profile]}
         self._is_watching, self._vaults = is_watching, vaults
         self._is_own_session = not address.environ.get(_SESSION)
         self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
@@ -220,12 +219,14 @@ class ToolService:
             "memory-kb",
             version=__version__,
             instructions=INSTRUCTIONS,
-            on_list_tools=_always(types.ListToolsResult(tools=[_declare(tool) for tool in self._tools.values()])),
+            on_list_tools=_always(types.ListToolsResult(tools=[_declare(one) for one in self._tools.values()])),
             on_call_tool=self._call_tool,
             on_list_resources=_always(types.ListResourcesResult(resources=[_RESOURCE])),
             on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])),
             on_read_resource=self._read_resource,
-            on_list_prompts=_always(types.ListPromptsResult(prompts=[_declare_prompt(prompt) for prompt in PROMPTS])),
+            on_list_prompts=_always(
+                types.ListPromptsResult(prompts=[_declare_prompt(prompt) for prompt in PROMPTS.values()])
+            ),
             on_get_prompt=self._get_prompt,
         )
 
@@ -248,17 +249,17 @@ class ToolService:
         self._workers.close((lambda kb: kb.reinforce(self.session)) if counts else None)
 
     async def _call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
+        called = self._tools.get(params.name)
+        if called is None:
             unknown = f"there is no tool {params.name[:60]!r}; there are {', '.join(self._tools)}"
-            is_known = params.name in {tool.name for tool in PROFILES["full"]}
+            is_known = params.name in {one.name for one in PROFILES["full"]}
             full = f"{params.name} is offered by `memory-kb mcp --profile full` only"
             raise MCPError(types.INVALID_PARAMS, full if is_known else unknown)
-        worker = self._workers.reading if tool.effect == "reads" else self._workers.writing
+        worker = self._workers.reading if called.effect == "reads" else self._workers.writing
         caller = self._caller(context)
         try:
-            given = read_arguments(tool.arguments, params.arguments or {})
-            answer = await worker.ask(lambda kb: tool.call(kb, given, caller))
+            given = read_arguments(called.arguments, params.arguments or {})
+            answer = await worker.ask(lambda kb: called.call(kb, given, caller))
         except Exception as exc:  # noqa: BLE001 - any error is reported to the model
             return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
@@ -269,9 +270,9 @@ class ToolService:
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
 
     async def _get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        prompt = next((one for one in PROMPTS if one.name == params.name), None)
+        prompt = PROMPTS.get(params.name)
         if prompt is None:
-            known = ", ".join(one.name for one in PROMPTS)
+            known = ", ".join(PROMPTS)
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there are {known}")
         caller, given = self._caller(context), dict(params.arguments or {})
         text = await self._serve(

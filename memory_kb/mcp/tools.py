@@ -117,11 +117,13 @@ class Tool(NamedTuple):
 TOOLS: dict[str, Tool] = {}
 
 
-def tool(*arguments: Argument, effect: str = "reads", is_idempotent: bool = False) -> Callable[[_Call], _Call]:
+def tool(
+    *arguments: Argument, effect: str = "reads", is_idempotent: bool = False, among: dict[str, Tool] = TOOLS
+) -> Callable[[_Call], _Call]:
     """Make a function a tool, whose name and description are those of the function."""
 
     def add(call: _Call) -> _Call:
-        TOOLS[call.__name__] = Tool(call.__name__, call.__doc__ or "", arguments, call, effect, is_idempotent)
+        among[call.__name__] = Tool(call.__name__, call.__doc__ or "", arguments, call, effect, is_idempotent)
         return call
 
     return add
