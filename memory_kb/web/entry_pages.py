@@ -15,8 +15,7 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.editing.source import Source
-from memory_kb.errors import AmbiguousId, CannotSplice, ChangedOnDisk, MemoryKBError, UsageError, explain_failure
-from memory_kb.kb import KnowledgeBase
+from memory_kb.errors import CannotSplice, ChangedOnDisk, MemoryKBError, UsageError, explain_failure
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
 from memory_kb.markdown.splice import Value, emit, set_values, yaml_span
@@ -34,7 +33,7 @@ from memory_kb.web.render import (
     render_note,
     without_title,
 )
-from memory_kb.web.site import LONGEST_FORM, PageRequest, Parameters, param, see_other
+from memory_kb.web.site import LONGEST_FORM, EntryAddress, PageRequest, Parameters, param, see_other
 
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
@@ -42,34 +41,10 @@ _MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
 _RESTARTED = "The server was started anew since you opened this form. Save once more."
 
 
-class EntryAddress(NamedTuple):
-    """An entry as an address names it: `at` is its place, if its id alone is ambiguous."""
-
-    id: str
-    at: str
-
-    def find(self, kb: KnowledgeBase) -> Source:
-        """Return the entry as it is in its file."""
-        return kb.source(self.name(kb))
-
-    def name(self, kb: KnowledgeBase) -> str:
-        """Return what the verbs call it."""
-        try:
-            kb.show(self.id)
-        except AmbiguousId:
-            return self.at or self.id
-        return self.id
-
-
-def read_wanted(parameters: Parameters) -> EntryAddress:
-    """Return the entry that an address or a form names."""
-    return EntryAddress(param(parameters, "id", 1_000), param(parameters, "at", 1_000))
-
-
 def show_entry(request: PageRequest) -> Response:
     """An entry as it reads."""
     kb = request.kb
-    source = read_wanted(request.fields).find(kb)
+    source = request.source()
     view, metadata = source.view, source.view.metadata
     text = without_title(source.body.lstrip("\r\n"), view.title)
     first = view.line + source.text[: len(source.text) - len(text)].count("\n")
@@ -120,19 +95,19 @@ def _read_passage(lines: str, first: int) -> range:
 
 def show_part(request: PageRequest) -> Response:
     """A part of an entry's page that takes a slow read: its links, its exposure, or what changed in it."""
-    kb, part, wanted = request.kb, request.http.url.path.rpartition("/")[2], read_wanted(request.fields)
+    kb, part = request.kb, request.http.url.path.rpartition("/")[2]
     look = {"links": kb.links, "exposure": kb.exposure, "changes": kb.past_of}[part]
-    return request.page(f"{part}.html", found=look(wanted.name(kb)), wanted=wanted)
+    return request.page(f"{part}.html", found=look(request.entry()), wanted=request.wanted)
 
 
 def show_hash(request: PageRequest) -> Response:
     """The hash of an entry as it is, for a page that edits it."""
-    return JSONResponse({"hash": read_wanted(request.fields).find(request.kb).hash})
+    return JSONResponse({"hash": request.source().hash})
 
 
 def show_form(request: PageRequest) -> Response:
     """A form with the text of an entry."""
-    source = read_wanted(request.fields).find(request.kb)
+    source = request.source()
     if source.uneditable:
         raise UsageError(f"{source.view.path} cannot be edited here: {source.uneditable}", "use an editor")
     return _draw_form(request, source, source.text)
@@ -195,9 +170,9 @@ def complete(request: PageRequest) -> Response:
 
 def rename(request: PageRequest) -> Response:
     """Give an entry another title, its file another name or folder, and rewrite the links to it."""
-    wanted, way = read_wanted(request.fields), request.param("way")
+    wanted, way = request.wanted, request.param("way")
     way = way if way in ("file", "folder") else "title"
-    run = request.kb.rename(wanted.name(request.kb), request.param("new"), **{way: True})
+    run = request.kb.rename(request.entry(), request.param("new"), **{way: True})
     moved = next((change.to for change in run.changes if change.to), None)
     if run.conflicts:
         raise ChangedOnDisk(run.conflicts[0].path)
@@ -209,16 +184,15 @@ def save(request: PageRequest) -> Response:
     if request.is_old:
         # Nothing is written, but what somebody typed is given back to be sent once more.
         return _give_back(request, _RESTARTED)
-    wanted = read_wanted(request.fields)
     try:
-        run = request.kb.edit(wanted.name(request.kb), note_from_form(request.fields), request.param("was"))
+        run = request.kb.edit(request.entry(), note_from_form(request.fields), request.param("was"))
     except ChangedOnDisk:
         return _give_back(request, "")
     except MemoryKBError as exc:
         return _give_back(request, explain_failure(exc))
     if run.conflicts:
         return _give_back(request, " ".join(conflict.message for conflict in run.conflicts))
-    return see_other(_after(wanted, "saved" if run.changes else "same", run))
+    return see_other(_after(request.wanted, "saved" if run.changes else "same", run))
 
 
 def _give_back(request: PageRequest, problem: str) -> Response:
@@ -226,7 +200,7 @@ def _give_back(request: PageRequest, problem: str) -> Response:
     text = request.param("head", LONGEST_FORM) + request.param("text", LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
         text = note_from_form(request.fields)
-    source = read_wanted(request.fields).find(request.kb)
+    source = request.source()
     text = text.replace("\r\n", "\n")
     theirs = source.text if source.hash != request.param("was") else None
     base = request.param("base", LONGEST_FORM).replace("\r\n", "\n")
@@ -262,16 +236,15 @@ def _draw_form(
     entries = parse_document(head, source.view.path).entries
     return request.page(
         "edit.html", status=status, mine=split_frontmatter(text), head=head, body=body,
-        properties=find_properties(entries[0].metadata) if entries else (), wanted=read_wanted(request.fields),
+        properties=find_properties(entries[0].metadata) if entries else (), wanted=request.wanted,
         source=source, view=source.view, problem=problem, theirs=theirs, merged=merged, diff=diff,
     )  # fmt: skip
 
 
 def forget(request: PageRequest) -> Response:
     """Retire an entry."""
-    wanted = read_wanted(request.fields)
-    retired = request.kb.forget(wanted.name(request.kb))
-    return see_other(_after(wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
+    retired = request.kb.forget(request.entry())
+    return see_other(_after(request.wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
 
 
 def undo(request: PageRequest) -> Response:
@@ -294,10 +267,9 @@ def open_editor(request: PageRequest) -> Response:
     if not info.editor or not info.is_local:
         hint = "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
         raise UsageError("no editor is set", hint)
-    wanted = read_wanted(request.fields)
-    source = wanted.find(request.kb)
+    source = request.source()
     start_editor(info.editor, source.file, source.view.line)
-    return see_other(_after(wanted, "opened", None))
+    return see_other(_after(request.wanted, "opened", None))
 
 
 def start_editor(command: str, file: str, line: int) -> None:

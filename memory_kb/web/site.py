@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memory_kb import __version__
+from memory_kb.editing.source import Source
 from memory_kb.errors import (
     AmbiguousId,
     ChangedOnDisk,
@@ -158,6 +159,13 @@ class SiteInfo(NamedTuple):
     vaults: tuple[str, ...] = ()
 
 
+class EntryAddress(NamedTuple):
+    """An entry as an address names it: `at` is its place, if its id alone is ambiguous."""
+
+    id: str
+    at: str
+
+
 class PageRequest(NamedTuple):
     """A request, and the vault of the thread that answers it.
 
@@ -174,6 +182,22 @@ class PageRequest(NamedTuple):
     @property
     def query(self) -> PageQuery:
         return read_page_query(self.fields)
+
+    @property
+    def wanted(self) -> EntryAddress:
+        return EntryAddress(self.param("id", 1_000), self.param("at", 1_000))
+
+    def entry(self) -> str:
+        """Return what the verbs call the entry that is asked about."""
+        try:
+            self.kb.show(self.wanted.id)
+        except AmbiguousId:
+            return self.wanted.at or self.wanted.id
+        return self.wanted.id
+
+    def source(self) -> Source:
+        """Return the entry that is asked about, as it is in its file."""
+        return self.kb.source(self.entry())
 
     def param(self, name: str, longest: int = _MAX_WORD) -> str:
         """Return the last value of a name, or nothing."""

@@ -18,7 +18,6 @@ from memory_kb.index.link_map import LinkMap
 from memory_kb.model import PER_ENTRY, Hit
 from memory_kb.text import encode, hash_of
 from memory_kb.web.charts import entry_address
-from memory_kb.web.entry_pages import read_wanted
 from memory_kb.web.render import LinkBase, render_note, without_title
 from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, PageQuery, PageRequest, see_other
 from memory_kb.web_queries import LastLook
@@ -232,13 +231,13 @@ def show_queue(request: PageRequest) -> Response:
 
 def show_item(request: PageRequest) -> Response:
     """One that waits, with its text and what each judgment would write."""
-    wanted, review = read_wanted(request.fields), request.kb.review
-    view = review.show(wanted.name(request.kb))
-    rejection = review.reject(wanted.name(request.kb), dry_run=True).diff
+    review = request.kb.review
+    view = review.show(request.entry())
+    rejection = review.reject(request.entry(), dry_run=True).diff
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
     body = render_note(text, LinkBase(view.item.path))
     return request.page(
-        "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
+        "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=request.wanted,
         text=text.strip("\n"), was=hash_of(encode(view.text)), at=f"{view.item.path}:{view.item.line}",
     )  # fmt: skip
 
@@ -246,7 +245,7 @@ def show_item(request: PageRequest) -> Response:
 def judge(request: PageRequest) -> Response:
     """Approve, reject, edit or snooze one that waits."""
     judgment, review = request.param("judgment"), request.kb.review
-    entry = read_wanted(request.fields).name(request.kb)
+    entry = request.entry()
     if judgment == "approve":
         run = review.approve(entry)
     elif judgment == "reject":
