@@ -133,12 +133,20 @@ def test_a_frequent_command_loads_only_what_it_uses(
     assert _run_python("-c", code).stdout.splitlines()[-1] == "said 0 set() []"
 
 
-def test_a_hook_that_says_something_loads_nothing_heavy_and_no_parser(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("event", "left_out"),
+    [("prompt", (*HEAVY, *SLOW_TO_LOAD)), ("session-start", (*HEAVY, "memory_kb.store.writer"))],
+    ids=["a prompt loads no parser", "the start of a session loads no writer"],
+)
+def test_a_hook_that_says_something_loads_nothing_heavy(
+    event: str, left_out: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "memory" / "rules").mkdir(parents=True)
     (tmp_path / "memory" / "rules" / "one.md").write_text(
         "---\nid: r1\nkind: rule\n---\nFlaky quokka tests of the gateway need Redis.\n", encoding="utf-8"
     )
     os.utime(tmp_path / "memory" / "rules" / "one.md", (1_700_000_000, 1_700_000_000))
+    (tmp_path / "memory" / "CONTINUITY.md").write_text("The quokka tests of the gateway are flaky.\n", encoding="utf-8")
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     told = json.dumps(
         {"session_id": "s1", "cwd": str(tmp_path), "prompt": "why are the quokka tests of the gateway flaky?"}
@@ -147,8 +155,8 @@ def test_a_hook_that_says_something_loads_nothing_heavy_and_no_parser(run: Run, 
         f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({told.encode()!r}))\n"
         "from memory_kb.cli.hook import answer_hook\n"
-        f"answer_hook(['prompt', '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}])\n"
-        f"print([name for name in {(*HEAVY, *SLOW_TO_LOAD)!r} if name in sys.modules])"
+        f"answer_hook([{event!r}, '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}])\n"
+        f"print([name for name in {left_out!r} if name in sys.modules])"
     )
     done = _run_python("-c", code)
     assert "Redis" in done.stdout, done.stdout + done.stderr

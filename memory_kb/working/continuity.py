@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, MemoryKBError, UsageError
-from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.vault_index import VaultIndex
 from memory_kb.injected_text import remove_injected
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.managed_block import find, put
@@ -18,13 +16,17 @@ from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
-from memory_kb.search.service import Searching
 from memory_kb.store.changes import Change, create_file, write_file
 from memory_kb.store.file_edits import NoteText, find_note
 from memory_kb.store.logs import log_shown
-from memory_kb.store.writer import Writer
 from memory_kb.text import on_one_line, shorten
-from memory_kb.vault import Vault
+
+if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.search.service import Searching
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
 
 CONTINUITY = "CONTINUITY.md"
 #: The names of the two sections, with the headings that they have.
