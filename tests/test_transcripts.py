@@ -144,6 +144,23 @@ def test_a_rollout_of_codex(open_kb: Open, folder: Path, tmp_path: Path) -> None
     ]
 
 
+def test_blanks_before_the_json_of_a_call_in_a_rollout_change_nothing(
+    open_kb: Open, folder: Path, tmp_path: Path
+) -> None:
+    kb = open_kb(folder)
+    call = {"type": "function_call", "name": "shell", "arguments": ' {"command": ["make"]}', "call_id": "b1"}
+    result = {
+        "type": "function_call_output",
+        "call_id": "b1",
+        "output": '\n{"output": "boom", "metadata": {"exit_code": 2}}',
+    }
+    records: list[Record] = [CODEX[0], *({"type": "response_item", "payload": one} for one in (call, result))]
+    kb.sessions.import_(write(tmp_path / "rollout-2026-03-02-x1.jsonl", records))
+    made, answered = replay(kb, "x1")[1:]
+    assert made.args == {"command": ["make"]}
+    assert (answered.content, answered.ok) == ("boom", False)
+
+
 def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     old: list[Record] = [

@@ -196,7 +196,7 @@ def unpack(value: object) -> object:
         ({'cmd': 'ls'}, '*** Begin Patch')
     """
     try:
-        return load_object(value) if isinstance(value, str) and value.startswith("{") else value
+        return load_object(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
     except NoEvent:
         return value
 
