@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import threading
@@ -297,3 +298,18 @@ def test_a_damaged_index_gives_its_vectors_to_the_next(
         else 0 < len(paid_again) < len(NOTES)
     )
     assert again.search("topic7").degraded == ()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list what is mapped")
+def test_nothing_is_mapped_once_it_is_closed(tmp_path: Path, open_with: Open) -> None:
+    kb = open_with(write_files(tmp_path / "vault", NOTES))
+    kb.sync()
+    vectors = str(tmp_path / "vault/.memory-kb/vectors")
+    gc.disable()
+    try:
+        assert kb.search("topic7").hits
+        assert vectors in Path("/proc/self/maps").read_text()
+        kb.close()
+        assert vectors not in Path("/proc/self/maps").read_text()
+    finally:
+        gc.enable()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import math
@@ -240,7 +239,8 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._compare_once = functools.lru_cache(maxsize=1)(self._compare)
+        #: The last comparison of a vector file with the chunks, behind what it was made of.
+        self._compared: tuple[object, tuple[VectorTable | None, Keys]] | None = None
 
     @property
     def held(self) -> VectorFile | None:
@@ -342,9 +342,12 @@ class VectorStore:
 
     def _cover(self, vector_file: VectorFile) -> tuple[VectorTable | None, Keys]:
         """Return the table of a file and the keys of chunks without a vector; the same until one of them changes."""
-        return self._compare_once(vector_file, read_meta(self._connection, "generation"))
+        state = vector_file, read_meta(self._connection, "generation")
+        if self._compared is None or self._compared[0] != state:
+            self._compared = state, self._compare(vector_file)
+        return self._compared[1]
 
-    def _compare(self, vector_file: VectorFile, _: str | None) -> tuple[VectorTable | None, Keys]:
+    def _compare(self, vector_file: VectorFile) -> tuple[VectorTable | None, Keys]:
         import numpy as np
 
         chunks, table = self._chunk_keys(), self._map(vector_file)
