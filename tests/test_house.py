@@ -80,8 +80,15 @@ def test_public_names_can_be_imported() -> None:
             ],
             (*HEAVY, *SLOW_TO_LOAD),
         ),
+        ([("none", "search", "--help"), ("none", "links", "--help")], (*HEAVY, "memory_kb.kb")),
+        ([("none", "status")], ("subprocess",)),
     ],
-    ids=["a search loads nothing heavy", "a plain command loads no parser"],
+    ids=[
+        "a search loads nothing heavy",
+        "a plain command loads no parser",
+        "help loads no vault",
+        "a status starts nothing",
+    ],
 )
 def test_what_is_not_needed_is_not_loaded(
     calls: list[tuple[str, ...]], left_out: tuple[str, ...], run: Run, tmp_path: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,9 +30,11 @@ from memory_kb.cli.output import (
 )
 from memory_kb.cli.print_hits import search_and_print
 from memory_kb.errors import UsageError
-from memory_kb.kb import KnowledgeBase
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 from memory_kb.reports import Reference
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
 
 #: The word for `--kind` that searches the logs of past sessions instead of the notes.
 SESSION = "session"

@@ -230,5 +230,5 @@ class Listing:
             removed=changes.removed,
             problems=changes.problems,
             vectors=(VectorCount(*held.space, index.count_chunks() - missing, missing),) if held else (),
-            team=self._index.team.describe(),
+            team=self._index.team.describe() if self._vault.settings.index.url else None,
         )
