@@ -157,7 +157,11 @@ class WebQueries:
     """What the web page asks of a vault."""
 
     def __init__(self, vault: Vault, index: VaultIndex, git: Git, listing: Listing, undo: Undo) -> None:
-        self._vault, self._index, self._git, self._listing, self._undo = vault, index, git, listing, undo
+        self._vault = vault
+        self._index = index
+        self._git = git
+        self._listing = listing
+        self._undo = undo
 
     def browse(
         self,

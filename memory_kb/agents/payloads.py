@@ -166,9 +166,9 @@ def _result_text(result: object) -> str:
         return "\n".join(filter(None, (text_of(result.get(name)).rstrip() for name in ("stdout", "stderr"))))
     if "llmContent" in result:
         return _FRAME.sub(r"\1", text_of(result["llmContent"]))
-    return (
-        str(result["output"]) if isinstance(result.get("output"), str) else text_of(result.get(_COPILOT_TEXT, result))
-    )
+    if isinstance(result.get("output"), str):
+        return str(result["output"])
+    return text_of(result.get(_COPILOT_TEXT, result))
 
 
 def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str | None) -> bool | None:

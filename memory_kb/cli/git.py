@@ -120,8 +120,10 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
     kb = options.kb
     if is_list:
         runs = kb.runs(session)
-        marks = (f" (reverted by {run.undone_by})" if run.undone_by else "" for run in runs)
-        rows = ((run.run, run.time, run.verb, run.summary + mark) for run, mark in zip(runs, marks, strict=True))
+        rows = []
+        for run in runs:
+            mark = f" (reverted by {run.undone_by})" if run.undone_by else ""
+            rows.append((run.run, run.time, run.verb, f"{run.summary}{mark}"))
         print_listing(options, {"runs": runs}, rows, "No run has changed anything yet.")
         return 0
     if session is not None and named:

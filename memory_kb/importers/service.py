@@ -170,12 +170,14 @@ def _count_left_out(counts: LeftOutByReason, piece: NotePiece) -> None:
 
 def _read_entries(source: Path, kind: str, place: Location, at: str) -> Iterator[tuple[NotePiece, Learning | None]]:
     """Yield what a source holds, and the entry that each becomes, whose key ends with `at`; None for what is left out."""
-    for talk in _conversations(source, kind) if kind in _CHATS else ():
-        if isinstance(talk, NotePiece):
-            yield talk, None
-        else:
-            yield from _read_conversation(talk, place, at, kind)
-    for piece in () if kind in _CHATS else _read_pieces(source, kind, at):
+    if kind in _CHATS:
+        for talk in _conversations(source, kind):
+            if isinstance(talk, NotePiece):
+                yield talk, None
+            else:
+                yield from _read_conversation(talk, place, at, kind)
+        return
+    for piece in _read_pieces(source, kind, at):
         if piece.draft is None:
             yield piece, None
         else:

@@ -126,7 +126,12 @@ class Memories:
         return self._index.read(read)
 
     def read_from_file(self, memory: Memory) -> Memory:
-        """Return an entry with its text, and the hash of its file, as they are now; may raise CannotSplice."""
+        """Return an entry with its text, and the hash of its file, as they are in the file now.
+
+        Raises:
+            UnreadableInput: the file cannot be read.
+            CannotSplice: the entry is not there any more.
+        """
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
         return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -102,7 +103,8 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
 
 def refuse_secrets(*texts: str, allow: bool) -> None:
     """Refuse texts to store that look like a credential, unless a person allows it."""
-    for found in (found for text in texts if not allow for found in locate_secrets(text)):
+    found = None if allow else next(itertools.chain.from_iterable(map(locate_secrets, texts)), None)
+    if found:
         raise SecretRefused(found.described)
 
 

@@ -124,8 +124,8 @@ def _time_in(text: str) -> str:
 def turns_of(lines: Iterable[RawLine], styles: Sequence[re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
-    The first mark decides how turns are marked in this file, so
-    that a `User:` inside an answer is no turn where headings mark them. Marks inside of code are none.
+    The first mark decides which of the `styles` marks turns in this file, so that a `User:` inside an answer is no turn
+    where headings mark them. Marks inside of code are none.
 
     Example:
         >>> [tuple(turn[:2]) for turn in turns_of([b"User: hi", b"Assistant:", b"hello", b"there"])]

@@ -74,10 +74,11 @@ def draw_curve(entry: Entry, today: date, ranking: Ranking) -> Curve | None:
     value, later = value_on(today), today + timedelta(days=round(ranking.half_life_days))
     now, height = place(today, value)
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
-    said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
+    said = "It is retired, so it does not surface by itself."
+    if entry.status != "retired":
+        said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
     days = (Tick(_LEFT, f"{begin:%Y-%m}"), Tick(now, "today"), Tick(WIDTH - _RIGHT, f"{end:%Y-%m}"))
-    values = tuple(Tick(place(today, share)[1], f"{share:.2g}") for share in (0.0, 0.5 * highest, highest))
-    said = "It is retired, so it does not surface by itself." if entry.status == "retired" else said
+    values = tuple(Tick(place(today, one)[1], f"{one:.2g}") for one in (0.0, 0.5 * highest, highest))
     return Curve(line(begin, today), line(today, end), now, height, value, days, values, said)
 
 
