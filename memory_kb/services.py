@@ -141,9 +141,11 @@ class Services:
         self.close()
 
     def close(self) -> None:
-        """Close index and models; they are opened again when they are used again."""
+        """Close the indexes; they are opened again when they are used again."""
         if "index" in self.__dict__:
             self.index.close()
+        if "searching" in self.__dict__:
+            self.searching.close()
         if "_for_hooks" in self.__dict__:
             self._for_hooks.close()
 

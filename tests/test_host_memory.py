@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,8 +49,9 @@ def project(vault: Vault, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kb(project: Path, tmp_path: Path) -> KnowledgeBase:
-    return KnowledgeBase.open(project, tmp_path / ".memory", environ={"HOME": str(tmp_path)})
+def kb(project: Path, tmp_path: Path) -> Iterator[KnowledgeBase]:
+    with KnowledgeBase.open(project, tmp_path / ".memory", environ={"HOME": str(tmp_path)}) as kb:
+        yield kb
 
 
 @pytest.mark.parametrize(

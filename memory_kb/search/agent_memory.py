@@ -40,6 +40,12 @@ class AgentMemory:
         self._index: SqliteIndex | None = None
         self._files: dict[str, AgentMemoryFile] = {}
 
+    def close(self) -> None:
+        """Free the index."""
+        if self._index:
+            self._index.close()
+            self._index = None
+
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return hits in agents' own memories, best first; `only_ungiven` omits what an agent gives its model."""
         if not _wants_agent_memory(request.filters) or not self._refresh():

@@ -34,6 +34,12 @@ class Searching:
         self._get_models = get_models
         self._agent_memory: AgentMemory | None = None
 
+    def close(self) -> None:
+        """Free the index of agents' own memories; a later search makes another."""
+        if self._agent_memory:
+            self._agent_memory.close()
+            self._agent_memory = None
+
     def search(
         self,
         query: str = "",
