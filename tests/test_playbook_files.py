@@ -94,6 +94,19 @@ def test_import_of_a_cass_playbook(folder: Path, tmp_path: Path, run: Run, open_
     assert len({one["path"] for one in shown["rules"]}) == 3
 
 
+def test_the_state_of_a_rule_counts_before_its_status(folder: Path, tmp_path: Path, open_kb: OpenKB) -> None:
+    source = tmp_path / "p.yaml"
+    listed = [
+        {"id": "a", "text": "Pin the compiler.", "state": "active", "status": "retired"},
+        {"id": "b", "text": "Wait for the event.", "state": "retired", "status": "active"},
+        {"id": "c", "text": "Close the client after use.", "status": "retired"},
+    ]
+    source.write_text(yaml.safe_dump(listed))
+    kb = open_kb(folder)
+    kb.rules.import_(source)
+    assert [kb.show(name).status for name in "abc"] == ["active", "retired", "retired"]
+
+
 def test_import_passes_over_what_is_known_forgotten_or_secret(folder: Path, tmp_path: Path, open_kb: OpenKB) -> None:
     kb = open_kb(folder)
     kb.learn("Run uv sync before the tests.", kind="rule")

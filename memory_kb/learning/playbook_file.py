@@ -113,7 +113,8 @@ def _make_rule(written: Mapping[str, Any], item: YamlItem) -> RuleInFile | None:
         return None
     given = _as_ours(values)
     evidence = read_evidence(given)
-    states = {str(values.get(name) or "").lower() for name in ("maturity", "state", "status")}
+    words = values.get("maturity"), values.get("state") or values.get("status")
+    states = {str(word or "").lower() for word in words}
     is_gone = values.get("deprecated") is True or not states.isdisjoint(_GONE)
     made, applied = (as_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
     day, category = parse_date(applied) or parse_date(made), as_text(values.get("category"))
