@@ -40,8 +40,10 @@ _SECONDS_PER_FILE = 2e-6
 _FEW_FILES = 1_000
 #: Held by a watcher from its first comparison on; the system releases it however the process ends.
 WATCHER_LOCK = "watcher.lock"
-#: The folder in a machine folder of the questions that searches ask a watcher, and how often they look for an answer.
-QUESTIONS, _POLL_SECONDS = "questions", 0.001
+#: The folder in a machine folder of the questions that searches ask a watcher.
+QUESTIONS = "questions"
+#: How long they sleep between two looks for an answer.
+_POLL_SECONDS = 0.001
 #: Seconds that a command which must write waits for the index lock.
 INDEX_LOCK_SECONDS = 60.0
 

@@ -85,11 +85,11 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
         if first in BULLETS and not is_rule and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)")):
             item = _ITEM.match(line)
         is_container = first in _CONTAINERS and (bare[:4] == "<!--" or _FENCE.match(bare))
-        if heading or is_rule or item or is_container:
+        if heading or is_rule or item or is_container:  # a block begins here, whatever is open
             if opened >= 0:
                 yield opened, closed, level, ""
             opened, closed, is_item, is_text = place, start, item is not None, False
-            level = len(heading[1]) if heading else WHOLE if item or (is_container and first != "<") else 0
+            level = WHOLE if item or (is_container and first != "<") else len(heading[1]) if heading else 0
             rest = line[item.end() :].strip() if item else bare
             closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
             if not item and not closing:
