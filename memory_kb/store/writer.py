@@ -83,8 +83,9 @@ class Writer:
                 f"the home {self._vault.home} cannot be written: {exc.strerror}",
                 "name another with --home or MEMORY_KB_HOME",
             ) from exc
+        locks = (os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home))
         with ExitStack() as stack:
-            for lock in {os.path.join(os.path.realpath(one), "lock"): None for one in (self._vault.machine, *home)}:
+            for lock in dict.fromkeys(locks):
                 mine = (threading.get_ident(), lock)
                 if mine not in self._held:
                     stack.enter_context(hold_lock(Path(lock), patience))
