@@ -73,7 +73,8 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     found = options.kb.sessions.list(**chosen)
     rows = []
     for one in found.sessions:
-        state, place = " ".join(filter(None, (one.state, one.outcome))), "/".join(filter(None, (one.job, one.task)))
+        state = " ".join(filter(None, (one.state, one.outcome)))
+        place = "/".join(filter(None, (one.job, one.task)))
         moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
         rows.append((one.session, state, one.agent or "-", place or "-", *moments, pluralize(one.events, "event")))
     empty = "No session fits; `memory-kb session start` begins one."

@@ -112,7 +112,8 @@ def build_start(
     lines.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
     said = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
     notice = f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
-    head, rest = always.text, "\n\n".join(filter(None, (lines.text, *(one.text for one in tail), notice)))
+    head = always.text
+    rest = "\n\n".join(filter(None, (lines.text, *(one.text for one in tail), notice)))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
         head = _cut_head(head, rest, material.institutional[-1].path, max_chars)
     text = "\n\n".join(filter(None, (head, rest)))

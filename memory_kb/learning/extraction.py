@@ -79,8 +79,8 @@ def make_questions(
     if (level == "task" and not place.task) or (level == "job" and not place.job):
         raise NothingToAsk(f"the session belongs to no {level}")
     if level not in ("task", "session"):
-        job, learning_type = place.job if level == "job" else None, "proxy" if scope.reads == "human" else "task"
-        place = Location(level, job, learning_type=learning_type)
+        learning_type = "proxy" if scope.reads == "human" else "task"
+        place = Location(level, place.job if level == "job" else None, learning_type=learning_type)
     sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
     if scope.is_rollup:
         sources = choose_sources(scope, place, memories)
