@@ -68,6 +68,7 @@ class Worker:
         going = {future for future in set(self._going) if not future.cancel()}
         if last:
             going.add(self.submit(last))
+        self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
         wait(going, patience)
 
@@ -79,12 +80,16 @@ class Worker:
     def _fresh(self) -> KnowledgeBase:
         """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
         if self._kb is not None and self._opened_as != identify(self._kb.vault):
-            self._kb.close()
-            self._kb = None
+            self._close()
         if self._kb is None:
             self._kb = self._address.open(trust_watcher=self._trust_watcher)
             self._opened_as = identify(self._kb.vault)
         return self._kb
+
+    def _close(self) -> None:
+        if self._kb is not None:
+            self._kb.close()
+            self._kb = None
 
 
 #: Held by the one server that watches, or is about to: a watch shows that it is there after its first comparison alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,9 @@ RULE = "Deploys happen on Mondays only, after the backup."
 
 
 @pytest.fixture
-def keeping(folder: Path, home: Path) -> Memories:
-    return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).memories
+def keeping(folder: Path, home: Path) -> Iterator[Memories]:
+    with KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW) as kb:
+        yield kb.memories
 
 
 def learning(
@@ -100,8 +101,8 @@ def test_places(
 
 def test_a_plain_folder_has_no_jobs(vault: MakeVault, home: Path) -> None:
     plain = vault({"a.md": "Text.\n"})
-    keeping = KnowledgeBase.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).memories
-    take(keeping, learning(place=Location("job", "api")))
+    with KnowledgeBase.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW) as kb:
+        take(kb.memories, learning(place=Location("job", "api")))
     assert [str(note.parent.relative_to(plain)) for note in notes(plain)] == [".", "rules"]
 
 

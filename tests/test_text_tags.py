@@ -57,7 +57,8 @@ def test_tags_in_text_follow_every_change_and_a_rebuild(folder: Path, home: Path
         kb.sync()
         assert [one.id for one in kb.list(tag="later")] == ["b"]
         assert [one.id for one in kb.list(tag="urgent")] == ["a"]
-        assert rows(rebuilt(kb, tmp_path / "fresh")) == rows(kb)
+        with rebuilt(kb, tmp_path / "fresh") as fresh:
+            assert rows(fresh) == rows(kb)
 
 
 def test_ranking_goes_by_the_tags_of_the_frontmatter(tmp_path: Path, home: Path) -> None:

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from memory_kb.git.metrics import (
 )
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
+from memory_kb.index.lint_cache import LintCache
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import guarding_rules, read_guard
 from memory_kb.learning.rules import AllowedChecks, run_check
@@ -231,11 +232,9 @@ class Evaluation:
     ) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         memories = tuple(index.memories(EVERYTHING))
-        problems = [
-            *map(_read_warning, self._vault.warnings),
-            *check_queries(self._vault, index),
-            *cross_check(self._vault, index),
-        ]
+        problems = [*map(_read_warning, self._vault.warnings), *check_queries(self._vault, index)]
+        with closing(LintCache()) as cache:
+            problems += cross_check(self._vault, index, cache)
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         is_new = None if changed is None else (lambda memory: memory.path in changed)

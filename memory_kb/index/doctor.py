@@ -133,12 +133,11 @@ def _chosen(vault: Vault, path: str) -> str:
     raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
-def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None) -> Sequence[Problem]:
+def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache) -> Sequence[Problem]:
     """Return duplicate ids, links that lead nowhere, secrets, and unresolved merge conflicts.
 
     While no file has changed, the cached result of the last time is returned.
     """
-    cache = cache or LintCache()
     hashes = index.file_hashes()
     state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
     kept = cache.read("findings")
