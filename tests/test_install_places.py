@@ -72,6 +72,13 @@ def test_files_beside_the_vault_keep_their_permissions(folder: Path, open_kb: Op
     assert stat.S_IMODE((place / ".cursor/mcp.json").stat().st_mode) == 0o640
 
 
+def test_new_files_beside_the_vault_are_for_their_owner_alone(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    open_kb(folder).install("cursor", folder=place)
+    assert stat.S_IMODE((place / ".cursor/mcp.json").stat().st_mode) == 0o600
+
+
 def test_a_pin_goes_with_an_install_without_it(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.install("cursor", pin=True)

@@ -133,7 +133,8 @@ class AgentFiles:
         return run._replace(changes=(*run.changes, *views), notices=(*run.notices, *self.notices))
 
     def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Planned]) -> RunReport:
-        with stage((one.edit, one.file) for one in outer) as staged:
+        # In a home, notes and configurations that others add secrets to: a new file is for its owner alone.
+        with stage((one.edit._replace(mode=0o600), one.file) for one in outer) as staged:
             run = self._writer.run(verb, plan)
             for one in staged:
                 one.commit()
