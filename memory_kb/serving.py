@@ -68,7 +68,8 @@ class Worker:
         going = {future for future in set(self._going) if not future.cancel()}
         if last:
             going.add(self.submit(last))
-        self._thread.submit(self._close)
+        with contextlib.suppress(RuntimeError):  # it was closed before
+            self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
         wait(going, patience)
 

@@ -1,4 +1,4 @@
-"""When a page has a large vault examined in the background."""
+"""When a page has a large vault examined in the background, and how its workers end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from memory_kb.serving import Address
+from memory_kb.serving import Address, Workers
 from memory_kb.web import site
 
 if TYPE_CHECKING:
@@ -31,3 +31,10 @@ def test_a_look_is_begun_when_something_changed_or_the_last_is_old(
                 time.sleep(0.05)
     finally:
         looks.end()
+
+
+def test_workers_may_be_closed_twice(tmp_path: Path) -> None:
+    workers = Workers(Address(str(tmp_path), str(tmp_path / "home"), {"HOME": str(tmp_path)}), lambda _: None)
+    assert workers.reading.submit(lambda kb: kb.vault.folder).result() == tmp_path
+    workers.close()
+    workers.close()
