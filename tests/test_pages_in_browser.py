@@ -178,7 +178,7 @@ def test_the_graph_is_drawn(tab: Tab, server: Server) -> None:
 
 
 def test_the_styles_that_are_let_through_are_those_of_the_drawing(tab: Tab, server: Server) -> None:
-    from memory_kb.web.app import STYLE_HASHES
+    from memory_kb.web.auth import STYLE_HASHES
 
     tab.go(f"{server.address}/graph")
     tab.wait("document.querySelector('#graph canvas')")

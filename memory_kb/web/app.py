@@ -1,31 +1,29 @@
-"""The routes of the page, the files that it sends, its server, and what that checks of every request."""
+"""The routes of the page, the files that it sends, and its server."""
 
 from __future__ import annotations
 
-import hmac
-import html
 import mimetypes
 import os
-import secrets
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlencode
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.serving import Address, HostCheck, ListenAddress, bind_socket, has_bearer, make_say, run_server
+from memory_kb.serving import Address, ListenAddress, bind_socket, make_say, run_server
 from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web import entry_pages, vault_pages
+from memory_kb.web.auth import Auth
 from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 #: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _PICTURE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
@@ -128,12 +126,6 @@ def make_app(site: Site) -> Starlette:
 
 
 _LEAST_TOKEN = 12
-#: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
-STYLE_HASHES = (
-    "jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=",
-    "9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY=",
-    "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
-)
 
 
 def serve_page(
@@ -164,128 +156,3 @@ def serve_page(
         return run_server(auth, listening)
     finally:
         site.close()
-
-
-#: A form with the longest text that may be edited, every character of it escaped.
-MAX_BODY = 4 * 1024 * 1024
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; frame-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-#: Of every answer that says nothing else.
-_HEADERS = {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-_FORM = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>memory-kb</title><link rel="stylesheet" href="/static/page.css"></head><body class="bare"><main id="main">
-<h1>This page needs its token</h1>
-<p>{}</p><form method="post" action="/enter" class="stack"><label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<button type="submit">Enter</button></form></main></body></html>
-"""
-
-
-class Auth:
-    """ASGI middleware that refuses requests of other sites or without the token, and sets security headers.
-
-    The Host header must name this server (against DNS rebinding). Requests that other sites cause are
-    refused, except a link that a person follows. A token, if there is one, is sent once; afterwards a
-    cookie of this page replaces it.
-    """
-
-    def __init__(self, app: Any, host: str, port: int, token: str | None) -> None:
-        self._app, self._token = app, token
-        self._host_check = HostCheck(app, host, None)
-        self._cookie, self._pass = f"memory-kb-{port}", secrets.token_urlsafe(32)
-        policy = _CSP.format("".join(f" 'sha256-{one}'" for one in STYLE_HASHES))
-        self._headers = {**_HEADERS, "content-security-policy": policy}
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
-            return
-        answer: Any = await self._answer(Request(scope, _bounded(receive))) or self._app
-        await answer(scope, _bounded(receive), self._with_headers(send))
-
-    async def _answer(self, request: Request) -> Response | None:
-        """Return the answer to a request that is refused or lacks the token, or None."""
-        headers = request.headers
-        if refusal := self._host_check.check(headers):
-            return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
-        site = headers.get("sec-fetch-site", "none")
-        followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
-        if site not in ("none", "same-origin") and not (request.method == "GET" and followed):
-            return PlainTextResponse("other sites may only link to this page\n", 403)
-        if _length(request) > MAX_BODY:
-            return PlainTextResponse("that is more than this page reads\n", 413)
-        if self._token is None or request.scope["path"] == "/static/page.css" or has_bearer(headers, self._token):
-            return None
-        if hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._pass.encode()):
-            return None
-        return await self._request_token(request, self._token)
-
-    async def _request_token(self, request: Request, token: str) -> Response:
-        """Read the token from a form or an address, or answer with a form for it."""
-        if request.scope["path"] == "/enter" and request.method == "POST":
-            try:
-                form = parse_qs((await request.body()).decode("latin-1"))
-            except ClientDisconnect:
-                form = {}
-            if _is_last(form.get("token", []), token):
-                return self._admit("/")
-            return HTMLResponse(_FORM.format("That is not the token."), 401)
-        query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if request.method == "GET" and _is_last(query.pop("token", []), token):
-            # Never to another host, however many slashes the path begins with.
-            path = "/" + request.scope["path"].lstrip("/\\")
-            rest = urlencode(query, doseq=True)
-            return self._admit(f"{path}?{rest}" if rest else path)
-        words = "The server was started with a token, since other machines can reach it."
-        return HTMLResponse(_FORM.format(html.escape(words)), 401)
-
-    def _admit(self, to: str) -> Response:
-        answer = RedirectResponse(to, 303)
-        answer.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
-        return answer
-
-    def _with_headers(self, send: Any) -> Any:
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        return send_with_headers
-
-
-def _is_last(given: list[str], token: str) -> bool:
-    return bool(given) and hmac.compare_digest(given[-1].encode(), token.encode())
-
-
-def _length(request: Request) -> int:
-    text = request.headers.get("content-length", "0")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else MAX_BODY + 1
-
-
-def _bounded(receive: Any) -> Any:
-    """Return a `receive` that disconnects after the largest body that is read."""
-    read = 0
-
-    async def receiving() -> Any:
-        nonlocal read
-        message = await receive()
-        if message["type"] == "http.request":
-            read += len(message.get("body", b""))
-            if read > MAX_BODY:
-                return {"type": "http.disconnect"}
-        return message
-
-    return receiving
