@@ -1,13 +1,11 @@
 """The services of a vault, one for each family of verbs: how each is made, and of what.
 
-Each is made when it is first used, and its module is loaded then, so that a command loads only what it uses: the type
-checker reads the imports below, and `memory_kb.learning.rules` loads that module when the line with it is reached. A
-service that needs another one only at times is given a function that returns it, such as `lambda: self.writer`.
+Each is made when it is first used, and its module is loaded then, so that a command loads only what it uses. A service
+that needs another one only at times is given a function that returns it, such as `lambda: self.writer`.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -18,69 +16,50 @@ from memory_kb.store.open_vault import open_vault
 if TYPE_CHECKING:
     import threading
 
-    import memory_kb.agents.agent
-    import memory_kb.agents.bridge
-    import memory_kb.agents.hooks
-    import memory_kb.agents.install
-    import memory_kb.context.service
-    import memory_kb.editing.editor_actions
-    import memory_kb.editing.examination
-    import memory_kb.editing.source
-    import memory_kb.episodes.service
-    import memory_kb.git.evaluation
-    import memory_kb.git.service
-    import memory_kb.importers.service
-    import memory_kb.index.indexing
-    import memory_kb.index.listing
-    import memory_kb.index.vault_index
-    import memory_kb.index.watch
-    import memory_kb.learning.agent_learnings
-    import memory_kb.learning.capture
-    import memory_kb.learning.citations
-    import memory_kb.learning.compaction
-    import memory_kb.learning.entry_verbs
-    import memory_kb.learning.exposure
-    import memory_kb.learning.extraction
-    import memory_kb.learning.lifecycle
-    import memory_kb.learning.memories
-    import memory_kb.learning.outcomes
-    import memory_kb.learning.review
-    import memory_kb.learning.rules
-    import memory_kb.learning.stages
-    import memory_kb.providers.models
-    import memory_kb.search.service
-    import memory_kb.sessions.maintenance
-    import memory_kb.sessions.service
-    import memory_kb.sessions.trace
-    import memory_kb.skills.service
-    import memory_kb.store.undo
-    import memory_kb.store.writer
-    import memory_kb.web_queries
-    import memory_kb.working.continuity
-    import memory_kb.working.handoffs
-    import memory_kb.working.ledgers
-    import memory_kb.working.task_files
+    from memory_kb.agents.bridge import Bridge
+    from memory_kb.agents.hooks import Hooks
+    from memory_kb.agents.install import Agents
+    from memory_kb.context.service import Contexts
+    from memory_kb.editing.editor_actions import EditorActions
+    from memory_kb.editing.examination import Examination
+    from memory_kb.editing.source import Editing
+    from memory_kb.episodes.service import Diary, Episodes
+    from memory_kb.git.evaluation import Evaluation
+    from memory_kb.git.service import Git
+    from memory_kb.importers.service import Imports
+    from memory_kb.index.indexing import Indexing
+    from memory_kb.index.listing import Listing
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.index.watch import Watching
+    from memory_kb.learning.agent_learnings import AgentLearnings, RuleGate
+    from memory_kb.learning.capture import Captures
+    from memory_kb.learning.citations import Citations
+    from memory_kb.learning.compaction import Compactor
+    from memory_kb.learning.entry_verbs import EntryVerbs
+    from memory_kb.learning.exposure import Exposures
+    from memory_kb.learning.extraction import Extraction
+    from memory_kb.learning.lifecycle import Lifecycle
+    from memory_kb.learning.memories import Memories, MemoryCache
+    from memory_kb.learning.outcomes import Outcomes
+    from memory_kb.learning.review import Review
+    from memory_kb.learning.rules import Rules
+    from memory_kb.learning.stages import Stages
     from memory_kb.model import Problem
+    from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
-    from memory_kb.sessions.maintenance import EndedSession
+    from memory_kb.search.service import Searching
+    from memory_kb.sessions.maintenance import EndedSession, Maintenance
+    from memory_kb.sessions.service import Sessions
+    from memory_kb.sessions.trace import Traces
+    from memory_kb.skills.service import Skills
+    from memory_kb.store.undo import Undo
+    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
-else:
-
-    class _Package:
-        """A package whose modules are loaded when they are first named; type checkers see the imports above."""
-
-        def __init__(self, name: str) -> None:
-            self._name = name
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("__"):  # tools that look into a module ask for these
-                raise AttributeError(name)
-            path = f"{self._name}.{name}"
-            __import__(path)
-            found = sys.modules[path]
-            return _Package(path) if hasattr(found, "__path__") else found
-
-    memory_kb = _Package("memory_kb")
+    from memory_kb.web_queries import WebQueries
+    from memory_kb.working.continuity import Continuity
+    from memory_kb.working.handoffs import Handoffs
+    from memory_kb.working.ledgers import Ledgers
+    from memory_kb.working.task_files import TaskFiles
 
 _T = TypeVar("_T")
 
@@ -109,10 +88,10 @@ class Services:
         self,
         vault: Vault,
         *,
-        index: memory_kb.index.vault_index.VaultIndex | None = None,
-        writer: memory_kb.store.writer.Writer | None = None,
-        models: memory_kb.providers.models.Models | None = None,
-        cache: memory_kb.learning.memories.MemoryCache | None = None,
+        index: VaultIndex | None = None,
+        writer: Writer | None = None,
+        models: Models | None = None,
+        cache: MemoryCache | None = None,
         ended: EndedSession | None = None,
     ) -> None:
         self.vault = vault
@@ -156,12 +135,14 @@ class Services:
 
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
+        from memory_kb.sessions.maintenance import SessionEnd
+
         writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
         own = Services(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
         maintaining = own
         if ended.is_preview:  # A preview asks no language model whether entries contradict each other.
             maintaining = Services(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
-        return memory_kb.sessions.maintenance.SessionEnd(
+        return SessionEnd(
             ended=ended,
             vault=own.vault,
             index=own.index,
@@ -185,11 +166,13 @@ class Services:
 
         They ask no language model, embed only where there are vectors, and give up indexing soon.
         """
+        from memory_kb.index.vault_index import VaultIndex
+
         vault = _without_model(self.vault)._replace(trusts_watcher=True)
         if not (vault.machine / "vectors").is_dir():
             embeddings = vault.settings.embeddings._replace(provider="none")
             vault = vault._replace(settings=vault.settings._replace(embeddings=embeddings))
-        index = memory_kb.index.vault_index.VaultIndex(vault, time_limit=_HOOK_INDEX_SECONDS)
+        index = VaultIndex(vault, time_limit=_HOOK_INDEX_SECONDS)
         return Services(vault, index=index)
 
     def _needs_background_update(self) -> bool:
@@ -197,109 +180,228 @@ class Services:
 
     def _open_past(self, vault: Vault) -> Self:
         """Return the services of a vault as it was at a revision; they have no vectors."""
+        from memory_kb.index.vault_index import VaultIndex
+
         refuse = self.git.refuse_vectors if self.index.may_embed else None
-        return type(self)(vault, index=memory_kb.index.vault_index.VaultIndex(vault, choose=refuse))
+        return type(self)(vault, index=VaultIndex(vault, choose=refuse))
 
     @contextmanager
-    def _evaluate_past(self, vault: Vault) -> Iterator[memory_kb.git.evaluation.Evaluation]:
+    def _evaluate_past(self, vault: Vault) -> Iterator[Evaluation]:
         with self._open_past(vault) as past:
             yield past.evaluation
 
     # What the services below are made of.
 
-    index = made(lambda self: memory_kb.index.vault_index.VaultIndex(self.vault))
-    writer = made(
-        lambda self: memory_kb.store.writer.Writer(
-            self.vault, self.index.index_written, memory_kb.agents.agent.agent_file_names()
-        )
-    )
-    models = made(lambda self: memory_kb.providers.models.Models(self.vault))
-    memories = made(
-        lambda self: memory_kb.learning.memories.Memories(self.vault, self.index, self.writer, cache=self._cache)
-    )
+    @cached_property
+    def index(self) -> VaultIndex:
+        from memory_kb.index.vault_index import VaultIndex
+
+        return VaultIndex(self.vault)
+
+    @cached_property
+    def writer(self) -> Writer:
+        from memory_kb.agents.agent import agent_file_names
+        from memory_kb.store.writer import Writer
+
+        return Writer(self.vault, self.index.index_written, agent_file_names())
+
+    @cached_property
+    def models(self) -> Models:
+        from memory_kb.providers.models import Models
+
+        return Models(self.vault)
+
+    @cached_property
+    def memories(self) -> Memories:
+        from memory_kb.learning.memories import Memories
+
+        return Memories(self.vault, self.index, self.writer, cache=self._cache)
 
     # Read.
 
-    indexing = made(
-        lambda self: memory_kb.index.indexing.Indexing(
-            self.vault, self.index, lambda: self.writer, self._find_claim_problems
-        )
-    )
-    watching = made(
-        lambda self: memory_kb.index.watch.Watching(
+    @cached_property
+    def indexing(self) -> Indexing:
+        from memory_kb.index.indexing import Indexing
+
+        return Indexing(self.vault, self.index, lambda: self.writer, self._find_claim_problems)
+
+    @cached_property
+    def watching(self) -> Watching:
+        from memory_kb.index.watch import Watching
+
+        return Watching(
             self.vault, lambda: self.reopen().vault, (IdleMaintenance(self.reopen),) if self.vault.memory else ()
         )
-    )
-    listing = made(lambda self: memory_kb.index.listing.Listing(self.vault, self.index))
-    searching = made(lambda self: memory_kb.search.service.Searching(self.vault, self.index, lambda: self.models))
-    continuity = made(
-        lambda self: memory_kb.working.continuity.Continuity(
-            self.vault, self.index, lambda: self.writer, self.searching
-        )
-    )
-    contexts = made(
-        lambda self: memory_kb.context.service.Contexts(
-            self.vault, self.index, self.models, self.continuity, self.searching
-        )
-    )
+
+    @cached_property
+    def listing(self) -> Listing:
+        from memory_kb.index.listing import Listing
+
+        return Listing(self.vault, self.index)
+
+    @cached_property
+    def searching(self) -> Searching:
+        from memory_kb.search.service import Searching
+
+        return Searching(self.vault, self.index, lambda: self.models)
+
+    @cached_property
+    def continuity(self) -> Continuity:
+        from memory_kb.working.continuity import Continuity
+
+        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        from memory_kb.context.service import Contexts
+
+        return Contexts(self.vault, self.index, self.models, self.continuity, self.searching)
 
     # Write and edit entries.
 
-    entries = made(
-        lambda self: memory_kb.learning.entry_verbs.EntryVerbs(
-            self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories
-        )
-    )
-    undo_verbs = made(lambda self: memory_kb.store.undo.Undo(self.vault, self.writer))
-    editing = made(lambda self: memory_kb.editing.source.Editing(self.vault, self.writer, self.listing))
-    examination = made(lambda self: memory_kb.editing.examination.Examination(self.vault, self.index, self.writer))
-    review = made(lambda self: memory_kb.learning.review.Review(self.vault, self.index, self.writer, self.memories))
-    editor_actions = made(
-        lambda self: memory_kb.editing.editor_actions.EditorActions(
-            self.vault, self.index, self.writer, self.memories, self.examination, self.review
-        )
-    )
-    citations = made(lambda self: memory_kb.learning.citations.Citations(self.vault, self.writer, self.memories))
-    imports = made(lambda self: memory_kb.importers.service.Imports(self.vault, self.memories))
+    @cached_property
+    def entries(self) -> EntryVerbs:
+        from memory_kb.learning.entry_verbs import EntryVerbs
+
+        return EntryVerbs(self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories)
+
+    @cached_property
+    def undo_verbs(self) -> Undo:
+        from memory_kb.store.undo import Undo
+
+        return Undo(self.vault, self.writer)
+
+    @cached_property
+    def editing(self) -> Editing:
+        from memory_kb.editing.source import Editing
+
+        return Editing(self.vault, self.writer, self.listing)
+
+    @cached_property
+    def examination(self) -> Examination:
+        from memory_kb.editing.examination import Examination
+
+        return Examination(self.vault, self.index, self.writer)
+
+    @cached_property
+    def review(self) -> Review:
+        from memory_kb.learning.review import Review
+
+        return Review(self.vault, self.index, self.writer, self.memories)
+
+    @cached_property
+    def editor_actions(self) -> EditorActions:
+        from memory_kb.editing.editor_actions import EditorActions
+
+        return EditorActions(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
+
+    @cached_property
+    def citations(self) -> Citations:
+        from memory_kb.learning.citations import Citations
+
+        return Citations(self.vault, self.writer, self.memories)
+
+    @cached_property
+    def imports(self) -> Imports:
+        from memory_kb.importers.service import Imports
+
+        return Imports(self.vault, self.memories)
 
     # Judge and maintain what was learned.
 
-    rules = made(
-        lambda self: memory_kb.learning.rules.Rules(self.vault, self.index, self.writer, self.memories, self.models)
-    )
-    rule_gate = made(lambda self: memory_kb.learning.agent_learnings.RuleGate(self.vault, self.memories))
-    agent_learnings = made(
-        lambda self: memory_kb.learning.agent_learnings.AgentLearnings(
-            self.vault, self.entries, self.rules, self.rule_gate
-        )
-    )
-    skills = made(
-        lambda self: memory_kb.skills.service.Skills(self.vault, self.index, self.writer, self.memories, self.searching)
-    )
-    compactor = made(
-        lambda self: memory_kb.learning.compaction.Compactor(self.vault, self.writer, self.memories, self.models)
-    )
-    lifecycle = made(lambda self: memory_kb.learning.lifecycle.Lifecycle(self.vault, self.memories, self.models))
-    stage = made(lambda self: memory_kb.learning.stages.Stages(self.vault, self.writer, self.memories, self.models))
-    exposures = made(lambda self: memory_kb.learning.exposure.Exposures(self.vault, self.writer, self.memories))
+    @cached_property
+    def rules(self) -> Rules:
+        from memory_kb.learning.rules import Rules
+
+        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
+
+    @cached_property
+    def rule_gate(self) -> RuleGate:
+        from memory_kb.learning.agent_learnings import RuleGate
+
+        return RuleGate(self.vault, self.memories)
+
+    @cached_property
+    def agent_learnings(self) -> AgentLearnings:
+        from memory_kb.learning.agent_learnings import AgentLearnings
+
+        return AgentLearnings(self.vault, self.entries, self.rules, self.rule_gate)
+
+    @cached_property
+    def skills(self) -> Skills:
+        from memory_kb.skills.service import Skills
+
+        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
+
+    @cached_property
+    def compactor(self) -> Compactor:
+        from memory_kb.learning.compaction import Compactor
+
+        return Compactor(self.vault, self.writer, self.memories, self.models)
+
+    @cached_property
+    def lifecycle(self) -> Lifecycle:
+        from memory_kb.learning.lifecycle import Lifecycle
+
+        return Lifecycle(self.vault, self.memories, self.models)
+
+    @cached_property
+    def stage(self) -> Stages:
+        from memory_kb.learning.stages import Stages
+
+        return Stages(self.vault, self.writer, self.memories, self.models)
+
+    @cached_property
+    def exposures(self) -> Exposures:
+        from memory_kb.learning.exposure import Exposures
+
+        return Exposures(self.vault, self.writer, self.memories)
 
     # Hand work over.
 
-    ledgers = made(lambda self: memory_kb.working.ledgers.Ledgers(self.vault, self.writer, self.memories))
-    handoffs = made(lambda self: memory_kb.working.handoffs.Handoffs(self.vault, self.writer, self.memories))
-    task_files = made(lambda self: memory_kb.working.task_files.TaskFiles(self.vault, self.writer))
+    @cached_property
+    def ledgers(self) -> Ledgers:
+        from memory_kb.working.ledgers import Ledgers
+
+        return Ledgers(self.vault, self.writer, self.memories)
+
+    @cached_property
+    def handoffs(self) -> Handoffs:
+        from memory_kb.working.handoffs import Handoffs
+
+        return Handoffs(self.vault, self.writer, self.memories)
+
+    @cached_property
+    def task_files(self) -> TaskFiles:
+        from memory_kb.working.task_files import TaskFiles
+
+        return TaskFiles(self.vault, self.writer)
 
     # Learn from sessions.
 
-    sessions = made(lambda self: memory_kb.sessions.service.Sessions(self.vault, self._finish_session))
-    traces = made(
-        lambda self: memory_kb.sessions.trace.Traces(
-            self.sessions.files, self._ended.unwritten_end if self._ended else None
-        )
-    )
-    captures = made(lambda self: memory_kb.learning.capture.Captures(self.vault, self.memories))
-    extraction = made(
-        lambda self: memory_kb.learning.extraction.Extraction(
+    @cached_property
+    def sessions(self) -> Sessions:
+        from memory_kb.sessions.service import Sessions
+
+        return Sessions(self.vault, self._finish_session)
+
+    @cached_property
+    def traces(self) -> Traces:
+        from memory_kb.sessions.trace import Traces
+
+        return Traces(self.sessions.files, self._ended.unwritten_end if self._ended else None)
+
+    @cached_property
+    def captures(self) -> Captures:
+        from memory_kb.learning.capture import Captures
+
+        return Captures(self.vault, self.memories)
+
+    @cached_property
+    def extraction(self) -> Extraction:
+        from memory_kb.learning.extraction import Extraction
+
+        return Extraction(
             self.vault,
             self.writer,
             self.memories,
@@ -309,20 +411,31 @@ class Services:
             self.sessions.files,
             self.task_files.documents,
         )
-    )
-    episodes = made(
-        lambda self: memory_kb.episodes.service.Episodes(
-            self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of
-        )
-    )
-    diary = made(lambda self: memory_kb.episodes.service.Diary(self.memories))
-    outcomes = made(
-        lambda self: memory_kb.learning.outcomes.Outcomes(
-            self.vault, self.writer, self.memories, memory_kb.agents.agent.recognise, self.traces.of
-        )
-    )
-    maintenance = made(
-        lambda self: memory_kb.sessions.maintenance.Maintenance(
+
+    @cached_property
+    def episodes(self) -> Episodes:
+        from memory_kb.episodes.service import Episodes
+
+        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of)
+
+    @cached_property
+    def diary(self) -> Diary:
+        from memory_kb.episodes.service import Diary
+
+        return Diary(self.memories)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        from memory_kb.agents.agent import recognise
+        from memory_kb.learning.outcomes import Outcomes
+
+        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.of)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        from memory_kb.sessions.maintenance import Maintenance
+
+        return Maintenance(
             self.vault,
             self.index,
             self.writer,
@@ -334,26 +447,44 @@ class Services:
             self.outcomes,
             self.rules,
         )
-    )
 
     # Live with git and agents.
 
-    git = made(lambda self: memory_kb.git.service.Git(self.vault, self.index, self.undo_verbs))
-    evaluation = made(
-        lambda self: memory_kb.git.evaluation.Evaluation(
-            self.vault, self.index, self.contexts, self.git, self.searching, self._evaluate_past
-        )
-    )
-    web_queries = made(
-        lambda self: memory_kb.web_queries.WebQueries(self.vault, self.index, self.git, self.listing, self.undo_verbs)
-    )
-    agents = made(lambda self: memory_kb.agents.install.Agents(self.vault, self.writer, self.memories))
-    bridges = made(lambda self: memory_kb.agents.bridge.Bridge(self.vault, self.writer, self.memories))
-    hooks = made(
-        lambda self: memory_kb.agents.hooks.Hooks(
-            self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update
-        )
-    )
+    @cached_property
+    def git(self) -> Git:
+        from memory_kb.git.service import Git
+
+        return Git(self.vault, self.index, self.undo_verbs)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        from memory_kb.git.evaluation import Evaluation
+
+        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._evaluate_past)
+
+    @cached_property
+    def web_queries(self) -> WebQueries:
+        from memory_kb.web_queries import WebQueries
+
+        return WebQueries(self.vault, self.index, self.git, self.listing, self.undo_verbs)
+
+    @cached_property
+    def agents(self) -> Agents:
+        from memory_kb.agents.install import Agents
+
+        return Agents(self.vault, self.writer, self.memories)
+
+    @cached_property
+    def bridges(self) -> Bridge:
+        from memory_kb.agents.bridge import Bridge
+
+        return Bridge(self.vault, self.writer, self.memories)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        from memory_kb.agents.hooks import Hooks
+
+        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update)
 
 
 class IdleMaintenance:
