@@ -15,7 +15,7 @@ from conftest import NOW, REPOSITORY, Files, Run, write_files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.cli.git import ci_as_json
+from memory_kb.cli.evaluate import ci_as_json
 from memory_kb.git.ci_report import MOST, as_markdown, escape_markdown
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare_revisions, split_problems
 from memory_kb.git.metrics import QuestionResult, average_results

@@ -32,7 +32,8 @@ _SECTIONS = {
 _MODULES = {
     "agents": "install uninstall bridge hook export completion serve mcp lsp",
     "entries": "init learn forget rename supersede import",
-    "git": "undo git commit ci eval benefit",
+    "evaluate": "ci eval benefit",
+    "git": "undo git commit",
     "index": "status index watch doctor lint model cache",
     "lifecycle": (
         "capture extract reflect episode diary stage consolidate maintain reinforce promote compact contradictions"
