@@ -230,7 +230,7 @@ class Agents:
 
         All else in the file stays byte for byte; where nothing is known, the lines are taken out.
         """
-        from memory_kb.agents.bridge import RULES_WORD, render_rules
+        from memory_kb.agents.agents_md import RULES_WORD, render_rules
 
         limits = self._vault.settings.context
         text = render_rules(
