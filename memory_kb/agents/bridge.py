@@ -1,42 +1,36 @@
-"""Write what always holds into agents' own memories, merge what was changed there, and check them."""
+"""Write what always holds into agents' own memories, and merge what was changed there."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.agents.agent_files import AgentFiles
 from memory_kb.agents.agents_md import select_standing
 from memory_kb.agents.config_files import MarkedLines
+from memory_kb.agents.memory_check import examine_agent_memories
 from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
-from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import managed_block
-from memory_kb.markdown.headings import read_outline
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
-from memory_kb.regular_files import open_for_reading, read_text, replace_file
+from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import RunReport
-from memory_kb.search.agent_memory import POINTER, without_ours
 from memory_kb.store.agent_memory_files import (
     INDEX,
     SUMMARY,
-    AgentMemoryFile,
     claude_home,
     claude_memory_folders,
     codex_home,
     explain_excess,
-    find_agent_memory_files,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.terms import word_tokens
 from memory_kb.text import decode, load_json
 
 if TYPE_CHECKING:
@@ -67,8 +61,6 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 #: A line of the block, and how long the text of an entry may be in it.
 _LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
 _MAX_ENTRY = 2_000
-#: Bytes of a file of an agent's memory that are checked, and entries of all files that are compared.
-_MAX_BYTES, _MAX_ENTRIES = 200_000, 500
 
 
 class BridgedMemory(NamedTuple):
@@ -277,9 +269,7 @@ class Bridge:
 
         That is indexes too long or pointing nowhere, memories nobody reads, and entries that contradict each other.
         """
-        files = find_agent_memory_files(self._vault)
-        indexes = chain.from_iterable(map(_examine_index, files))
-        return (*indexes, *_unread(self._vault), *_contradictions(files))
+        return tuple(examine_agent_memories(self._vault))
 
     def _plan_edit(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
         """Return the change of an entry whose text was changed in our file.
@@ -353,39 +343,3 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
     span = managed_block.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
-
-
-def _examine_index(one: AgentMemoryFile) -> Iterator[Problem]:
-    if (one.agent, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
-        return
-    text = read_text(one.file, _MAX_BYTES).replace("\r\n", "\n")
-    if excess := explain_excess(one.file.name, text):
-        yield Problem(one.shown, 1, f"has {excess}")
-    for found in POINTER.finditer(text):
-        if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
-            line = text.count("\n", 0, found.start()) + 1
-            yield Problem(one.shown, line, f"points to {found[1]}, which does not exist")
-
-
-def _unread(vault: Vault) -> Iterator[Problem]:
-    """Yield memories of other working trees of the project."""
-    claude, home = claude_home(vault.environ)
-    ours = set(claude_memory_folders(vault.project, claude, home, others=False))
-    for folder in claude_memory_folders(vault.project, claude, home):
-        if folder not in ours and any(folder.glob("*.md")):
-            yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
-
-
-def _contradictions(files: tuple[AgentMemoryFile, ...]) -> Iterator[Problem]:
-    """Yield entries of two agents of which one says the contrary of the other."""
-    entries = [(one, line, text, word_tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
-    for (one, line, text, words), (other, number, contrary, others) in combinations(entries, 2):
-        if one.agent != other.agent and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
-            yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
-
-
-def _entries(one: AgentMemoryFile) -> Iterator[tuple[int, str]]:
-    """Yield the items and paragraphs of a file, each with its line."""
-    text = read_text(one.file, _MAX_BYTES).replace("\r\n", "\n")
-    text = without_ours(text.encode(), one.file).decode()
-    return ((item.line, " ".join(item.text.split())) for item in read_outline(text))
