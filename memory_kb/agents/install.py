@@ -7,21 +7,21 @@ import os
 import shlex
 import shutil
 import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import AGENT_NAMES, SERVER, Agent, Hook, find_agent
 from memory_kb.agents.agent_files import AgentFiles
 from memory_kb.agents.config_files import FilePart, ListItem, MarkedLines, Server
+from memory_kb.agents.self_test import ProofCheck, call_hooks, call_server
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import managed_block
 from memory_kb.regular_files import MACHINE
 from memory_kb.reports import RunReport
 from memory_kb.store.agent_memory_files import claude_home, codex_home
 from memory_kb.store.machine_folder import find_command
-from memory_kb.text import decode, encode, load_json
+from memory_kb.text import decode, encode
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -40,20 +40,6 @@ know with `memory_learn`, and give `memory_outcome` how the task went. What it g
 task and the code as it is now decide."""
 #: A file that several agents read asks for what hooks give to some of them only.
 _ASK = "; where none of it is before you, ask `memory_context` with the task"
-
-#: Agents wait so long for a hook, in seconds.
-_PATIENCE = 10.0
-_PROMPT = "Which of the notes of this project bear on a prompt that nobody typed?"
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "memory-kb", "version": "0"},
-    },
-}
 
 
 class Installation(NamedTuple):
@@ -142,14 +128,6 @@ class AgentsMd(NamedTuple):
     run: RunReport
 
 
-class ProofCheck(NamedTuple):
-    """One check of an installation, and its result."""
-
-    what: str
-    is_good: bool
-    message: str
-
-
 class Agents:
     """The verbs install, uninstall and export agents-md."""
 
@@ -198,11 +176,11 @@ class Agents:
             yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
         known, environ = target.agent, {**self._vault.environ}
         commands = {hook.name: target.hook_command(hook) for hook in known.hooks}
-        yield from _call_hooks(known, commands, target.folder, environ)
+        yield from call_hooks(known, commands, target.folder, environ)
         words = target.server_words()
         if known.vault:
             words = [word.replace(known.vault, str(target.folder)) for word in words]
-        yield _call_server(words, target.folder, environ)
+        yield call_server(words, target.folder, environ)
 
     def _put_in(self, target: Installation, *, dry_run: bool) -> RunReport:
         files = self._agent_files(target)
@@ -308,69 +286,3 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
         return None
     way = Path(os.path.relpath(vault, root)).as_posix()
     return variable if way == "." else f"{variable}/{way}"
-
-
-def _call_hooks(
-    agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]
-) -> Iterator[ProofCheck]:
-    """Call each hook once as the agent would, but without a session, so that nothing is logged.
-
-    `commands` has the command line of each hook by the agent's name of it.
-    """
-    program = shlex.split(next(iter(commands.values()), ""), posix=os.name != "nt")[:1]
-    if program and shutil.which(program[0].strip('"'), path=environ.get("PATH")) is None:
-        yield ProofCheck("hooks", False, f"`{program[0]}` is not found on the PATH")
-        return
-    # A hook says nothing of its own failures, unless it is asked to.
-    loud = {"MEMORY_KB_HOOKS": "loud", **environ}
-    for hook in agent.hooks:
-        said = {"cwd": str(folder), "hook_event_name": hook.name, "source": "startup", "prompt": _PROMPT}
-        yield _call_hook(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, loud)
-
-
-def _call_hook(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:
-    begun = time.monotonic()
-    done = _run(command, said, folder, environ, _PATIENCE)
-    if isinstance(done, str):
-        return ProofCheck(what, False, done)
-    took = f"{time.monotonic() - begun:.1f} s"
-    if done.returncode or done.stderr.strip():
-        return ProofCheck(what, False, f"`{command}` fails: {_reason(done)}")
-    try:
-        answer = load_json(done.stdout.strip() or "{}")
-    except ValueError:
-        return ProofCheck(what, False, f"`{command}` prints what is no JSON")
-    values = answer.get("hookSpecificOutput", answer) if isinstance(answer, dict) else {}
-    context = str(values.get("additionalContext") or values.get("additional_context") or "")
-    given = f" with {len(context):,} characters of context" if answer else ""
-    return ProofCheck(what, True, f"answers in {took}{given}")
-
-
-def _run(
-    command: str | Sequence[str], said: str, folder: Path, environ: Mapping[str, str], patience: float
-) -> subprocess.CompletedProcess[str] | str:
-    """Run a command with some standard input; return the finished process, or a sentence about why it did not run.
-
-    A text is run by a shell, as agents do.
-    """
-    how: dict[str, Any] = {"cwd": folder, "env": dict(environ), "timeout": patience, "shell": isinstance(command, str)}
-    try:
-        return subprocess.run(command, check=False, input=said, capture_output=True, text=True, **how)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        return f"no answer within {patience:g} s"
-    except OSError as exc:
-        return f"cannot be called: {exc.strerror}"
-
-
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]
-
-
-def _call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ProofCheck:
-    """Start the server as the agent would, and shake hands with it."""
-    what = "server memory-kb"
-    done = _run(command, json.dumps(_INITIALIZE) + "\n", folder, environ, 3 * _PATIENCE)
-    if isinstance(done, str):
-        return ProofCheck(what, False, done)
-    is_good = '"serverInfo"' in done.stdout
-    return ProofCheck(what, is_good, "answers" if is_good else f"`{' '.join(command)}` fails: {_reason(done)}")

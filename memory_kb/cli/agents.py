@@ -23,7 +23,7 @@ from memory_kb.cli.output import (
 from memory_kb.cli.print_runs import finish_run, print_preview
 
 if TYPE_CHECKING:
-    from memory_kb.agents.install import ProofCheck
+    from memory_kb.agents.self_test import ProofCheck
     from memory_kb.reports import RunReport
 
 
