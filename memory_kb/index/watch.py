@@ -77,9 +77,9 @@ class Watching:
 
         This blocks; run it in a thread of its own beside other work. It uses an index connection of its own, and any
         number of processes may watch one vault, which may be moved away and back. `on_batch` receives the first
-        comparison and then every batch that changed something; `on_notice` sentences for a person, some of them from
-        the thread that sends and embeds a batch. `poll` overrides the setting `watch.poll`. `maintain` does the
-        maintenance that is due when nothing has changed for `watch.reconcile_seconds`.
+        comparison and then every batch that changed something, `on_notice` sentences for a person. `poll` overrides
+        the setting `watch.poll`. `maintain` does the maintenance that is due when nothing has changed for
+        `watch.reconcile_seconds`.
         """
         stop, notify = stop or threading.Event(), on_notice or (lambda _: None)
         cause, memory_folder, failure = "start", None, ""
@@ -170,6 +170,8 @@ class _Watch:
         while not self._stop.is_set() and identify(self._vault) == self._identity:
             if self._observer and not self._observer.is_alive():
                 return
+            # Not before: what a step could not do since the vault is gone is no news.
+            background.report()
             if cause_due and self._sync(cause_due, progress):
                 cause_due = None
                 background.start()
@@ -273,14 +275,12 @@ class _Stopped(Exception):
 
 
 class Background:
-    """A thread that runs all steps when it is started, and again when nothing has started it for some seconds.
-
-    What a step returns is reported once.
-    """
+    """A thread that runs all steps when it is started, and again when nothing has started it for some seconds."""
 
     def __init__(self, steps: Sequence[Step], seconds: float, notify: Notify) -> None:
         self._steps, self._seconds, self._notify = steps, seconds, notify
         self._stop, self._is_wanted = threading.Event(), threading.Event()
+        self._sentences: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reported: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -291,10 +291,13 @@ class Background:
             self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
             self._thread.start()
 
-    def _report(self, sentence: str) -> None:
-        if sentence not in self._reported and not self._stop.is_set():
-            self._reported.add(sentence)
-            self._notify(sentence)
+    def report(self) -> None:
+        """Report the sentences of the steps, each once, in the thread that asks."""
+        while not self._sentences.empty():
+            sentence = self._sentences.get()
+            if sentence not in self._reported:
+                self._reported.add(sentence)
+                self._notify(sentence)
 
     def close(self) -> None:
         """Signal the running step to end, and wait a little for it."""
@@ -310,9 +313,9 @@ class Background:
             for step in self._steps:
                 try:
                     for sentence in () if self._stop.is_set() else step(self._stop):
-                        self._report(sentence)
+                        self._sentences.put(sentence)
                 except _FAILURES as exc:
-                    self._report(str(exc))
+                    self._sentences.put(str(exc))
 
 
 def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
