@@ -74,31 +74,41 @@ def scan_blocks(text: str, start: int, end: int) -> Iterator[Block]:
             if opened < 0:
                 opened, level, is_item, is_text = place, 0, False, line[:4] != "    " and line[0] != "\t"
             closed = start
-            continue
-        if first in "=-" and opened >= 0 and is_text and not bare.strip(first):
-            yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
-            opened = -1
-            continue
-        heading = _ATX.match(line) if first == "#" else None
-        is_rule = first in "-*_" and _RULE.match(bare)
-        item = None
-        if first in BULLETS and not is_rule and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)")):
-            item = _ITEM.match(line)
-        is_container = first in _CONTAINERS and (bare[:4] == "<!--" or _FENCE.match(bare))
-        if heading or is_rule or item or is_container:  # a block begins here, whatever is open
+        elif first == "#" and (heading := _ATX.match(line)):
             if opened >= 0:
                 yield opened, closed, level, ""
-            opened, closed, is_item, is_text = place, start, item is not None, False
-            level = WHOLE if item or (is_container and first != "<") else len(heading[1]) if heading else 0
-            rest = line[item.end() :].strip() if item else bare
-            closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
-            if not item and not closing:
-                yield place, start, level, heading_text(line[heading.end() :]) if heading else ""
                 opened = -1
-            continue
-        if opened < 0:
-            opened, level, is_item, is_text = place, WHOLE if first == "|" else 0, False, first not in "|>"
-        closed = start
+            yield place, start, len(heading[1]), heading_text(line[heading.end() :])
+        elif first in "=-" and opened >= 0 and is_text and not bare.strip(first):
+            yield opened, start, 1 if first == "=" else 2, " ".join(text[opened:closed].split())
+            opened = -1
+        elif first in "-*_" and _RULE.match(bare):
+            if opened >= 0:
+                yield opened, closed, level, ""
+                opened = -1
+            yield place, start, 0, ""
+        elif (
+            first in BULLETS
+            and (opened < 0 or is_item or first in "-*+" or bare[:2] in ("1.", "1)"))
+            and (marker := _ITEM.match(line))
+        ):
+            if opened >= 0:
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, WHOLE, True, False
+            rest = line[marker.end() :].strip()
+            closing = _closing_of(rest) if rest and rest[0] in _CONTAINERS else ""
+        elif first in _CONTAINERS and ((first == "<" and bare.startswith("<!--")) or _FENCE.match(bare)):
+            if opened >= 0:
+                yield opened, closed, level, ""
+            opened, closed, level, is_item, is_text = place, start, 0 if first == "<" else WHOLE, False, False
+            closing = _closing_of(bare)
+            if not closing:
+                yield opened, closed, level, ""
+                opened = -1
+        else:
+            if opened < 0:
+                opened, level, is_item, is_text = place, WHOLE if first == "|" else 0, False, first not in "|>"
+            closed = start
     if opened >= 0:
         yield opened, closed, level, ""
 
