@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import calling
 import pytest
@@ -104,11 +105,38 @@ def _on_terminal(arguments: list[str], environment: dict[str, str]) -> str:
     return seen.decode()
 
 
-def test_control_characters_of_a_note_do_not_reach_the_terminal(run: Run, vault: Callable[[Files], Path]) -> None:
-    folder = vault({"evil.md": "# Title \x1b]0;owned\x07\n\nbackup \x1b[2J wiped\n"})
-    done = run("--vault", folder, "search", "backup")
-    assert "\x1b" not in done.stdout
-    assert "\\x1b" in done.stdout
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["search", "backup"],
+        ["list"],
+        ["show", "evil"],
+        ["links", "other"],
+        ["why-not", "zzz", "nothing\x1b[2J"],
+        ["rules", "list"],
+        ["forget", "evil"],
+        ["forget", "evil", "--dry-run"],
+        ["session", "start", "s\x1b[2J\n1"],
+    ],
+    ids=" ".join,
+)
+def test_control_characters_of_a_note_do_not_reach_the_terminal(
+    run: Run, vault: Callable[[Files], Path], arguments: list[str]
+) -> None:
+    name = "a\x1b]0;owned\x07\nb.md"
+    evil = '---\nid: evil\ntitle: "Title \\e]0;owned\\a"\nkind: rule\n---\nbackup \x1b[2J wiped\n'
+    folder = vault({name: evil, "other.md": f"---\nid: other\n---\nbackup [[evil]] [x]({quote(name)})\n"})
+    done = run("--vault", folder, *arguments)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\\x1b" in done.stdout + done.stderr
+
+
+def test_a_note_cannot_use_the_colours_of_the_terminal(vault: Callable[[Files], Path], home: Path) -> None:
+    folder = vault({"evil.md": "# Title \x1b[31mred\n\nbackup\n"})
+    shown = _on_terminal(["--vault", str(folder), "search", "backup"], clean_environment(home) | {"TERM": "xterm"})
+    assert "\x1b[1m" in shown
+    assert "\\x1b[31mred" in shown
+    assert "\x1b[31m" not in shown
 
 
 def test_a_broken_configuration_is_named_with_its_line(run: Run, tmp_path: Path) -> None:

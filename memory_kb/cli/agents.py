@@ -13,12 +13,12 @@ from memory_kb.cli.output import (
     FINDINGS,
     Options,
     ProgressLine,
-    one_line,
     pick,
     print_document,
     print_findings,
     print_listing,
     say,
+    write,
 )
 from memory_kb.cli.print_runs import finish_run, print_preview
 
@@ -82,7 +82,7 @@ def print_checks(checks: Iterable[ProofCheck]) -> int:
     code = 0
     for check in checks:
         code = code if check.is_good else FINDINGS
-        say(f"{'ok' if check.is_good else 'FAILED'}: {one_line(check.what)}: {one_line(check.message)}")
+        say(f"{'ok' if check.is_good else 'FAILED'}: {check.what}: {check.message}")
     return code
 
 
@@ -164,7 +164,7 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     """
     done = options.kb.export_agents_md(file, dry_run=options.dry_run)
     if file is not None:
-        nothing = f"{one_line(file)} says so already." if done.text else _NO_RULES
+        nothing = f"{file} says so already." if done.text else _NO_RULES
         return finish_run(options, done.run, {"text": done.text}, nothing=nothing)
     print_document(options, {"text": done.text}, done.text, _NO_RULES)
     return 0
@@ -204,7 +204,7 @@ def completion_verb(_: Options, /, shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "memory-kb", "_MEMORY_KB_COMPLETE").source())
+    write(f"{found(cli, {}, 'memory-kb', '_MEMORY_KB_COMPLETE').source()}\n")
 
 
 _DEFAULT_PLACE = "127.0.0.1:8765"

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import flag, is_terminal, option, place_options, tag_option, text_argument, verb
-from memory_kb.cli.output import Options, format_counts, format_id, one_line, pick, say
+from memory_kb.cli.output import Options, echo, format_counts, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_LEARNING
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
-from memory_kb.text import pluralize
+from memory_kb.text import pluralize, short_id
 
 
 @verb("init")
@@ -39,7 +39,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     if options.printed_as_json({"vault": str(made.folder), "created": [str(path) for path in made.created]}):
         return
     for path in made.created:
-        click.echo(f"made {path}")
+        echo(f"made {path}")
     if not made.created:
         say("Everything was there already; nothing was changed.")
         return
@@ -108,13 +108,13 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     assert learned.run
     fields = pick(learned, "id", "path", "action", *(["near"] if learned.near else ()))
     if learned.is_waiting:
-        way = "" if options.dry_run else f": memory-kb review approve {format_id(learned.id)}"
+        way = "" if options.dry_run else f": memory-kb review approve {short_id(learned.id)}"
         say(f"It comes from an unverified source and is not in use before a person approves it{way}")
     for near in learned.near:
-        say(f"note: {format_id(near.id)} {near.how}: {near.title}  {one_line(near.path)}:{near.line}")
+        say(f"note: {short_id(near.id)} {near.how}: {near.title}  {near.path}:{near.line}")
         if not options.dry_run:
-            say(f"  `memory-kb supersede {format_id(near.id)} {format_id(learned.id)}` lets the new one take its place")
-    return finish_entry(options, learned.run, fields, f"{learned.action} {learned.path}  {format_id(learned.id)}")
+            say(f"  `memory-kb supersede {short_id(near.id)} {short_id(learned.id)}` lets the new one take its place")
+    return finish_entry(options, learned.run, fields, f"{learned.action} {learned.path}  {short_id(learned.id)}")
 
 
 @verb("supersede", dry_run=True)
@@ -154,14 +154,14 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
     purged = forgotten.purged
     if purged is None:
         return finish_entry(options, forgotten.run, fields, f"{action} {forgotten.title}  {forgotten.path}")
-    code = finish_entry(options, forgotten.run, fields | purged._asdict(), f"purged {format_id(forgotten.id)}")
+    code = finish_entry(options, forgotten.run, fields | purged._asdict(), f"purged {short_id(forgotten.id)}")
     if options.as_json:
         return code
     word = "would clean" if options.dry_run else "cleaned"
     for file in purged.files:
-        click.echo(f"{word} {one_line(file)}")
+        echo(f"{word} {file}")
     if purged.runs:
-        click.echo(f"{word} the journal: {pluralize(purged.runs, 'run')} that can no longer be undone")
+        echo(f"{word} the journal: {pluralize(purged.runs, 'run')} that can no longer be undone")
     for sentence in (*purged.left, *purged.git):
         say(f"left: {sentence}")
     return code
@@ -214,7 +214,7 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
     preview = options.dry_run and (options.as_json or wanted == "entries")
-    show = say if options.dry_run else click.echo
+    show = say if options.dry_run else echo
 
     def print_report() -> None:
         if report.sessions or report.events:
@@ -223,13 +223,13 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
             counts = {action: count for (name, action), count in report.count().items() if name == what}
             show(f"{pluralize(sum(counts.values()), what)}: {format_counts(counts)}")
         for one in [one for one in report.pieces if one.message][:_SHOWN]:
-            say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
+            say(f"{one.origin}:{one.line}: {one.action}: {one.message}")
         for left in report.left_out[:_SHOWN]:
-            left_out = f"left out: {pluralize(left.number, left.what)}: {one_line(left.why)}"
-            say(f"{left_out}, the first at {one_line(left.first)}")
+            left_out = f"left out: {pluralize(left.number, left.what)}: {left.why}"
+            say(f"{left_out}, the first at {left.first}")
         if len(report.left_out) > _SHOWN:
             say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
         if not report.pieces and not report.events:
-            show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
+            show(f"Nothing to import in {report.source}, read as {report.format}.")
 
     return finish_run(options, report.run, fields, report=print_report, preview=preview)

@@ -13,8 +13,7 @@ from memory_kb.cli.output import (
     Options,
     ProgressLine,
     as_plain,
-    clean,
-    one_line,
+    echo,
     pick,
     print_notes,
     print_problems,
@@ -22,6 +21,7 @@ from memory_kb.cli.output import (
     print_text,
     say,
     style,
+    write,
 )
 from memory_kb.errors import UnreadableInput
 
@@ -49,7 +49,7 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
 
         proposed = options.kb.eval_propose(propose)
         if not options.printed_as_json({"queries": [pick(one, "question", "expect") for one in proposed]}):
-            click.echo(write_queries(proposed), nl=False)
+            write(write_queries(proposed))
             say("Read them before you keep them: a proposal expects what is found today.")
         return 0
     report = options.kb.eval()
@@ -76,11 +76,11 @@ def _print_eval(report: EvalReport) -> None:
     print_rows([head, *rows], numbers=True)
     for one in report.missed:
         rank = f"rank {one.rank}" if one.rank else "nowhere"
-        expected = one_line(", ".join(one.query.expect))
-        click.echo(f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {expected})")
+        expected = ", ".join(one.query.expect)
+        echo(f"{style('missed', fg='red')}  {one.query.question}  ({rank}; expected {expected})")
     if report.missed:
         query = report.missed[0].query
-        say(f'`memory-kb why-not "{query.question}" {one_line(query.expect[0])}` says why.')
+        say(f'`memory-kb why-not "{query.question}" {query.expect[0]}` says why.')
 
 
 @verb("ci")
@@ -172,13 +172,13 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
         return
     again = sum(made.found_again.values())
     found = f"{again:,} things were found out that an earlier session knew"
-    click.echo(f"{made.sessions:,} sessions, {made.prompts:,} prompts; {found}.")
+    echo(f"{made.sessions:,} sessions, {made.prompts:,} prompts; {found}.")
     print_rows([HEAD, *list_rows(made)], numbers=True)
     never, wrong = len(made.never_paid), len(made.wrong)
-    click.echo(
+    echo(
         f"{made.entries_given:,} entries were given; {never:,} of them never paid, {wrong:,} name a command that failed."
     )
-    click.echo(describe_last_way(made))
+    echo(describe_last_way(made))
     print_notes(made.problems[:5])
     if html:
         say(f"{html} has every count")

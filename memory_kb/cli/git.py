@@ -9,8 +9,7 @@ from memory_kb.cli.output import (
     CONFLICT,
     Options,
     as_plain,
-    clean,
-    one_line,
+    echo,
     pick,
     print_listing,
     print_notes,
@@ -47,7 +46,7 @@ def install_command(options: Options, /, uninstall: bool) -> None:
     if options.printed_as_json(pick(setup, "done", "attributes", "driver") | {"dry_run": options.dry_run}):
         return
     for line in setup.done:
-        click.echo(f"{'would have ' if options.dry_run else ''}{one_line(line)}")
+        echo(f"{'would have ' if options.dry_run else ''}{line}")
     if not setup.done:
         say("Nothing changed: it is so already.")
     elif not uninstall and not options.dry_run:
@@ -83,11 +82,11 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
     print_notes(report.notices)
     for one in report.commits:
         if one.commit:
-            click.echo(f"{style(one.commit[:12], fg='green')} {clean(one.subject)}")
+            echo(f"{style(one.commit[:12], fg='green')} {one.subject}")
         else:
             print_text(one.message)
         for file in one.files:
-            click.echo(f"  {one_line(file)}")
+            echo(f"  {file}")
 
 
 @verb("undo", dry_run=True)

@@ -16,6 +16,7 @@ from memory_kb.cli.output import (
     Options,
     ProgressLine,
     as_plain,
+    echo,
     format_counts,
     pick,
     print_findings,
@@ -179,7 +180,7 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
     if not options.printed_as_json({"path": str(folder)}):
-        click.echo(str(folder))
+        echo(str(folder))
         first = f"Set embeddings.model to {name}, then " if name not in (None, DEFAULT_MODEL) else ""
         say(f"{first}`memory-kb index` makes the vectors.")
 
@@ -209,7 +210,7 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> N
         return
     done = "would be deleted" if options.dry_run else "deleted"
     freed, kept = pruned.freed / _MEGABYTE, pruned.kept / _MEGABYTE
-    click.echo(f"{pruned.deleted:,} vectors {done} ({freed:.1f} MB), {kept:.1f} MB kept")
+    echo(f"{pruned.deleted:,} vectors {done} ({freed:.1f} MB), {kept:.1f} MB kept")
 
 
 #: Seconds after which the process ends even if a request is not finished; it may be killed at any time.
@@ -287,4 +288,4 @@ def _print_batch(options: Options, report: WatchReport) -> None:
     print_problems(report.problems)
     counts = pick(report, "added", "changed", "removed")
     if said := format_counts({word: count for word, count in counts.items() if count}):
-        click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
+        echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")

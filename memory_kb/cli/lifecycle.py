@@ -13,11 +13,9 @@ from memory_kb.cli.output import (
     CONFLICT,
     Options,
     as_plain,
-    clean,
     dim_id,
-    format_id,
+    echo,
     format_place,
-    one_line,
     pick,
     print_json,
     print_listing,
@@ -39,7 +37,7 @@ from memory_kb.model import SCOPE_ALIASES, SCOPES, Problem
 from memory_kb.reports import StageReport, StepReport
 from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SESSION_OUTCOMES
-from memory_kb.text import pluralize, printable
+from memory_kb.text import pluralize, printable, short_id
 
 if TYPE_CHECKING:
     from memory_kb.learning.extraction import ExtractionReport
@@ -134,7 +132,7 @@ def show_verb(options: Options, /, job: str | None) -> None:
     """Print the stage that was last entered."""
     stage = options.kb.stage.show(job)
     if not options.printed_as_json({"stage": stage}):
-        click.echo(stage)
+        echo(stage)
 
 
 @verb("detect", stage_verb, dry_run=True)
@@ -214,11 +212,9 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
 
     def show() -> None:
         for one in report.found:
-            click.echo(f"{style(one.cause, bold=True)}: {one_line(one.signal)}; {words[one.resolution]}")
+            echo(f"{style(one.cause, bold=True)}: {one.signal}; {words[one.resolution]}")
             for word, entry in (("older", one.older), ("newer", one.newer)):
-                click.echo(
-                    f"  {word}  {clean(entry.title)}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}"
-                )
+                echo(f"  {word}  {entry.title}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}")
         if not report.found:
             say("No entry contradicts another, beyond what was settled or waits for review.")
 
@@ -261,9 +257,9 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
             if one.action == "empty":
                 say(f"{one.session}: nothing was done in it; no episode")
             elif one.action not in ("created", "updated"):
-                say(f"{one_line(one.path)} {_TOLD[one.action]}")
+                say(f"{one.path} {_TOLD[one.action]}")
             elif not options.dry_run:
-                click.echo(f"{one.action} {one_line(one.path)}  {one.outcome} {one.quality_score:.2f}")
+                echo(f"{one.action} {one.path}  {one.outcome} {one.quality_score:.2f}")
 
     done = options.kb.reflect(session, again=again, dry_run=options.dry_run, on_problem=complain)
     return finish_run(options, done.run, pick(done, "session", "episodes"), notes=done.notices, report=show)
@@ -287,7 +283,7 @@ def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> 
         raise UsageError("there is no event to record", 'try: memory-kb episode "Deployed 4.2." --outcome success')
     learned = options.kb.episode(words, dry_run=options.dry_run, **chosen)
     assert learned.run
-    line = f"{learned.action} {one_line(learned.path)}  {learned.id}"
+    line = f"{learned.action} {learned.path}  {learned.id}"
     return finish_entry(options, learned.run, pick(learned, "id", "path", "action"), line)
 
 
@@ -360,8 +356,8 @@ def capture_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> i
         print_problems(problems)
         for one in report.messages:
             if not options.dry_run and one.path and one.id:
-                said = clean(" ".join((one.text or "").split()))
-                click.echo(f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {said}")
+                said = " ".join((one.text or "").split())
+                echo(f"{one.action} {one.path}  {short_id(one.id)}  {said}")
             elif one.action not in ("created", "reinforced"):
                 say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
         if options.dry_run:
@@ -426,10 +422,10 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
         dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
         said = "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
         said = _describe_cost(one.used, dry_run=True) if one.outcome == "planned" else said
-        click.echo(f"{one.scope:<{width}}  {state}  {one_line(said)}".rstrip())
+        echo(f"{one.scope:<{width}}  {state}  {said}".rstrip())
         for kept in one.kept:
-            where = f"  {one_line(kept.path)}" if kept.path else ""
-            click.echo(f"{'':<{width}}  {kept.action:<10} {clean(kept.title)}{style(where, dim=True)}")
+            where = f"  {kept.path}" if kept.path else ""
+            echo(f"{'':<{width}}  {kept.action:<10} {kept.title}{style(where, dim=True)}")
     for run in report.runs if dry_run else ():
         print_preview(run)
     if report.was_taken_away:

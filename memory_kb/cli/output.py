@@ -25,6 +25,8 @@ _CONTROL = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u
 #: Bytes of a name that are no UTF-8, as Python holds them.
 _BYTE = lazy_regex(r"[\udc80-\udcff]")
 _CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+#: What `style` writes in the place of an escape character; no note can know it.
+_ESCAPE = f"\x1b{os.urandom(8).hex()}"
 
 
 def clean(text: str) -> str:
@@ -49,7 +51,7 @@ def escape_character(character: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text that stays on one line.
+    """Return clean text that stays on one line.
 
     A path may hold a line break, and fake a line of ours.
 
@@ -60,32 +62,49 @@ def one_line(text: str) -> str:
     return clean(text).replace("\n", "\\x0a")
 
 
+def write(data: str, *, err: bool = False) -> None:
+    """Write data for another program at once, as it is, on stdout or on stderr."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(data)
+    stream.flush()
+
+
+def echo(line: str = "", *, err: bool = False) -> None:
+    """Print a line; what a note holds cannot drive the terminal or break it, what `style` returned is drawn."""
+    write("\x1b[".join(map(one_line, line.split(_ESCAPE))) + "\n", err=err)
+
+
+def print_text(text: str) -> None:
+    """Print a text of several lines as `echo` prints one."""
+    write("\x1b[".join(map(clean, text.rstrip("\n").split(_ESCAPE))) + "\n")
+
+
+def say(message: str) -> None:
+    """Talk to the person, on stderr."""
+    echo(message, err=True)
+
+
 def use_colour() -> bool:
     """Return whether stdout is a terminal that wants colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def style(text: str, *, fg: str | None = None, bold: bool = False, dim: bool = False) -> str:
-    """Return text in a style, where colour is wanted."""
+    """Return text for `echo` in a style, where colour is wanted."""
     codes = [code for code, is_wanted in ((_CODES.get(fg or ""), fg), (1, bold), (2, dim)) if is_wanted]
     if not codes or not use_colour():
         return text
-    return "".join(f"\x1b[{code}m" for code in codes) + f"{text}\x1b[0m"
-
-
-def format_id(entry_id: str) -> str:
-    """Return an id shortened for people, fit for a terminal."""
-    return clean(short_id(entry_id))
+    return "".join(f"{_ESCAPE}{code}m" for code in codes) + f"{text}{_ESCAPE}0m"
 
 
 def dim_id(entry_id: str, width: int = 0) -> str:
     """Return a shortened id in a column of some width."""
-    return style(f"{format_id(entry_id):<{width}}", dim=True)
+    return style(f"{short_id(entry_id):<{width}}", dim=True)
 
 
 def format_place(path: str, line: int | str) -> str:
     """Return where something is in a file."""
-    return style(f"{one_line(path)}:{line}", fg="green")
+    return style(f"{path}:{line}", fg="green")
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -99,7 +118,8 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def wrap(text: str, indent: int = 4) -> str:
-    """Return lines indented and, on a terminal, wrapped; what goes on hangs below the text of its list item."""
+    """Return clean lines, indented and on a terminal wrapped; what goes on hangs below the text of its list item."""
+    text = clean(text)
     if not sys.stdout.isatty():
         return "".join(" " * indent * bool(line.strip()) + line for line in text.splitlines(keepends=True))
     import shutil
@@ -153,31 +173,14 @@ def print_json(value: Any) -> None:
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = json.dumps(as_plain(value), ensure_ascii=False, default=str)
     text = _BYTE.sub(lambda found: f"\\{escape_character(found.group())}", text)
-    echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
-
-
-def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print a text at once, on stdout or on stderr."""
-    stream = sys.stderr if err else sys.stdout
-    stream.write(f"{text}\n" if nl else text)
-    stream.flush()
-
-
-def say(message: str) -> None:
-    """Talk to the person, on stderr."""
-    echo(clean(message), err=True)
+    write(f"{text if encoding == 'utf8' else json.dumps(json.loads(text))}\n")
 
 
 def print_entry_line(entry: EntryView, width: int = 8) -> None:
     """Print an entry on one line, its id in a column of some width."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
     place = format_place(entry.path, entry.line)
-    echo(f"{dim_id(entry.id, width)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
-
-
-def print_text(text: str) -> None:
-    """Print a text of several lines."""
-    echo("\n".join(map(clean, text.rstrip("\n").split("\n"))))
+    echo(f"{dim_id(entry.id, width)}  {entry.kind:<12} {entry.title}{status}  {place}")
 
 
 #: What is said of a field with a word of other tools, of which a vault may have thousands.
@@ -200,7 +203,7 @@ def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` 
 def print_notes(notes: Iterable[str]) -> None:
     """Print the notices about an answer on stderr."""
     for note in notes:
-        say(f"note: {one_line(note)}")
+        say(f"note: {note}")
 
 
 def print_findings(options: Options, problems: Sequence[Problem], fields: Any = None, *, whole: bool = True) -> int:
@@ -214,7 +217,7 @@ def print_findings(options: Options, problems: Sequence[Problem], fields: Any = 
     groups = [[problem] for problem in problems] if whole else _group_unknown_words(problems)
     shown = groups if whole else groups[:_SHOWN_FINDINGS]
     for group in shown:
-        echo(one_line(_describe_group(group)))
+        echo(_describe_group(group))
     left = len(problems) - sum(map(len, shown))
     if left:
         say(f"… and {left:,} more; --all lists them all")
@@ -339,7 +342,7 @@ class ProgressLine:
         self._shown, self._is_shown = now, True
         state = describe_progress(done, total, self._unit, (done - before) / (now - began) if now > began else 0.0)
         if self._is_terminal:
-            echo(f"\r{self._word} {state} \x1b[K", nl=False, err=True)
+            write(f"\r{self._word} {state} \x1b[K", err=True)
         else:
             echo(f"{self._word} {state}", err=True)
 
@@ -352,7 +355,7 @@ class ProgressLine:
     def clear(self) -> None:
         """Clear the line on a terminal, so that something else can be printed."""
         if self._is_shown and self._is_terminal:
-            echo("\r\x1b[K", nl=False, err=True)
+            write("\r\x1b[K", err=True)
         self._is_shown = False
 
 

@@ -8,16 +8,15 @@ from memory_kb.cli.output import (
     Options,
     ProgressLine,
     as_plain,
-    clean,
     dim_id,
     echo,
     format_counts,
     format_place,
-    one_line,
     pick,
     print_json,
     print_notes,
     print_problems,
+    print_text,
     say,
     style,
     use_colour,
@@ -69,7 +68,7 @@ def search_and_print(options: Options, kb: KnowledgeBase, query: str, **filters:
         for number, hit in enumerate(hits):
             _print_hit(hit, result.query, is_further=number > 0)
     if not result.hits and (file := filters.get("file")):
-        say(f"No entry that answers this applies to {one_line(file)}.")
+        say(f"No entry that answers this applies to {file}.")
     elif not result.hits:
         say("No results. Try other words, or `memory-kb status` to see what is indexed.")
 
@@ -84,15 +83,15 @@ def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
     else:
         marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
         place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, where)
-        echo(f"{rank} {style(clean(hit.title), bold=True)}  {score}")
+        echo(f"{rank} {style(hit.title, bold=True)}  {score}")
         echo(f"    {place}  {style(', '.join(marks), dim=True)}  {dim_id(hit.id)}")
     lines = [line.rstrip() for line in hit.text.splitlines() if line.strip()]
     if lines and lines[0].lstrip("# ") == hit.title:
         del lines[0]
     if lines:
-        echo(_highlight(wrap(clean("\n".join(_choose_lines(lines, query)))), query))
+        print_text(_highlight(wrap("\n".join(_choose_lines(lines, query))), query))
     if hit.copies:
-        shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
+        shown = ", ".join(hit.copies[:_SHOWN_COPIES])
         more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
         echo(style(f"    +{len(hit.copies)} {'copies' if len(hit.copies) > 1 else 'copy'}: {shown}{more}", dim=True))
     for line in hit.explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import CONFLICT, Options, clean, echo, one_line, pick, print_json, say, style
+from memory_kb.cli.output import CONFLICT, Options, echo, pick, print_json, say, style
 from memory_kb.text import pluralize
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], li
 
 
 def _describe(change: ChangeView) -> str:
-    to = f" to {one_line(change.to)}" if change.to else ""
-    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
+    to = f" to {change.to}" if change.to else ""
+    return f"{change.action} {change.path}{to}: {change.reason}"
 
 
 def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def print_diff(diff: str) -> None:
     """Print a unified diff, in colour where that is wanted."""
     for line in diff.splitlines():
         is_file = line.startswith(("--- ", "+++ "))
-        echo(style(clean(line), fg=None if is_file else _COLOURS.get(line[:1]), bold=is_file))
+        echo(style(line, fg=None if is_file else _COLOURS.get(line[:1]), bold=is_file))
 
 
 def end_run(report: RunReport) -> int:
@@ -121,11 +121,11 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool, with_new: bool = 
     for step in steps:
         outcome = "would be done" if dry_run and step.outcome == "done" else step.outcome
         word = style(f"{outcome:<7}", fg=_STEP_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
-        echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
+        echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {step.message}".rstrip())
         new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
         more = [f"{len(new) - _MOST_NEW} more"] if len(new) > _MOST_NEW else []
         for line in new[:_MOST_NEW] + more:
-            echo(style(f"{'':<{width}}  + {one_line(line)}", dim=True))
+            echo(style(f"{'':<{width}}  + {line}", dim=True))
     if dry_run:
         print_diff("".join(step.diff for step in steps))
 

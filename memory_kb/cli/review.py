@@ -13,12 +13,10 @@ from memory_kb.cli.output import (
     FINDINGS,
     Options,
     as_plain,
-    clean,
     dim_id,
+    echo,
     format_counts,
-    format_id,
     format_place,
-    one_line,
     pick,
     print_table,
     print_text,
@@ -30,7 +28,7 @@ from memory_kb.cli.print_runs import finish_run, print_preview, run_as_json
 from memory_kb.errors import ChangedOnDisk, NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport
-from memory_kb.text import pluralize
+from memory_kb.text import pluralize, short_id
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
@@ -68,18 +66,19 @@ def list_verb(options: Options, /, all_from: str | None, **chosen: Any) -> None:
         return
     for item in items:
         _print_item(item)
-        click.echo(f"{wrap(clean(item.text.rstrip()), 10)}\n")
+        print_text(wrap(item.text.rstrip(), 10))
+        echo()
     judge = f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID..."
     say(judge if items else "Nothing waits for review.")
 
 
 def _print_item(item: ReviewItem) -> None:
     known = (item.kind, item.scope, item.status, *item.flags, *([item.created] if item.created else ()))
-    marks = ", ".join(map(clean, known))
-    click.echo(f"{dim_id(item.id, 8)}  {style(clean(item.title), bold=True)}")
-    click.echo(f"          {style(marks, dim=True)}  {format_place(item.path, item.line)}")
+    marks = ", ".join(known)
+    echo(f"{dim_id(item.id, 8)}  {style(item.title, bold=True)}")
+    echo(f"          {style(marks, dim=True)}  {format_place(item.path, item.line)}")
     consequences = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
-    click.echo(wrap(clean(consequences), 10))
+    print_text(wrap(consequences, 10))
 
 
 @verb("show", review_verb)
@@ -98,8 +97,10 @@ def show_verb(options: Options, /, entry: str) -> None:
         return
     _print_item(view.item)
     if past:
-        click.echo(wrap(clean(past), 10))
-    click.echo(f"\n{clean(view.text.rstrip())}\n")
+        print_text(wrap(past, 10))
+    echo()
+    print_text(view.text.rstrip())
+    echo()
     print_preview(view.approval)
 
 
@@ -238,9 +239,7 @@ def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, **cho
     def show() -> None:
         for one in report.credits:
             form = "g" if one.kind == "skill" else ".2f"
-            click.echo(
-                f"{one.credit:<7}  {one.before:{form}} -> {one.after:{form}}  {dim_id(one.id)}  {clean(one.title)}"
-            )
+            echo(f"{one.credit:<7}  {one.before:{form}} -> {one.after:{form}}  {dim_id(one.id)}  {one.title}")
 
     fields = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
     return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), report=show)
@@ -267,7 +266,7 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
         return
     total = found.totals
     place = format_place(found.path, found.line or 1) if found.path else "no longer in the notes"
-    click.echo(f"{style(clean(found.title or found.id), bold=True)}  {place}")
+    echo(f"{style(found.title or found.id, bold=True)}  {place}")
     rows: dict[str, object] = {
         "shown": f"{pluralize(total.shown, 'time')}, {total.injected:,} of them injected",
         "to": f"{pluralize(total.sessions, 'session')}, {pluralize(total.agents, 'agent')}, {pluralize(total.tasks, 'task')}",
@@ -278,16 +277,16 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     print_table(rows)
     for one in found.showings[-_SHOWN:]:
         who = {"agent": one.agent, "task": one.task, "session": one.session}
-        named = " ".join(f"{name}={one_line(value)}" for name, value in who.items() if value)
+        named = " ".join(f"{name}={value}" for name, value in who.items() if value)
         went = f"credited {one.credit}" if one.credit else one.outcome or one.session_outcome
-        click.echo(f"  {one.ts[:16]}  {one.verb:<8} {named}{f'  -> {clean(went)}' if went else ''}")
+        echo(f"  {one.ts[:16]}  {one.verb:<8} {named}{f'  -> {went}' if went else ''}")
     if len(found.showings) > _SHOWN:
         say(f"These are the last {_SHOWN}; --json has all.")
     for entry in found.derived:
         place = format_place(entry.path, entry.line)
-        click.echo(f"  {entry.relation}: {format_id(entry.id)} {clean(entry.title)}  {place}")
+        echo(f"  {entry.relation}: {short_id(entry.id)} {entry.title}  {place}")
     if found.sources:
-        click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
+        echo(f"  made of: {', '.join(found.sources)}")
     since = f"goes back to {found.since[:10]}" if found.since else "has nothing yet"
     say(f"The log of this machine {since}.")
 
@@ -312,12 +311,12 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     """
     report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
     fields = pick(report, "id", "recorded", "suggested", "refused")
-    notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
+    notes = [f"not recorded: {reason}" for reason in report.refused] if not references else []
     preview = options.dry_run and (options.as_json or bool(report.recorded))
 
     def show() -> None:
         for reference in report.recorded or report.suggested:
-            click.echo(one_line(reference))
+            echo(reference)
         if report.recorded and not report.run.changes:
             say("All of it is recorded already.")
         elif report.suggested and not report.recorded:
@@ -358,8 +357,8 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], update: bool, flag
 
 def _print_claim(claim: ClaimView) -> None:
     verdict = style(f"{claim.verdict:<10}", fg=_VERDICT_COLOURS.get(claim.verdict))
-    place = style(f"{one_line(claim.path)}:{claim.line}", dim=True)
-    click.echo(f"{verdict}  {clean(claim.title)}  {place}  {format_id(claim.id)}")
+    place = style(f"{claim.path}:{claim.line}", dim=True)
+    echo(f"{verdict}  {claim.title}  {place}  {short_id(claim.id)}")
     for one in claim.findings:
         if one.verdict == "fresh":
             continue
@@ -368,6 +367,6 @@ def _print_claim(claim: ClaimView) -> None:
             said = "has no recorded hash; `cite` or `verify --update` records one"
         elif one.verdict == "drifted" and one.now not in ("", one.ref):
             said += f" (now {one.now})"
-        click.echo(f"    {one_line(one.ref)} {one_line(said)}")
+        echo(f"    {one.ref} {said}")
         for line in one.hint:
-            click.echo(f"      {style(clean(line)[:160], dim=True)}")
+            echo(f"      {style(line[:160], dim=True)}")

@@ -23,25 +23,26 @@ from memory_kb.cli.app import (
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
-    clean,
     dim_id,
+    echo,
     format_counts,
-    format_id,
     format_place,
     one_line,
     pick,
     print_document,
     print_listing,
     print_problems,
+    print_text,
     say,
     style,
     wrap,
+    write,
 )
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES, SOURCES, Problem
-from memory_kb.text import pluralize, shorten
+from memory_kb.text import pluralize, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.skills.skill import Skill, SkillMoved, SkillWritten
@@ -82,9 +83,9 @@ def list_rules(options: Options, /, **chosen: Any) -> None:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
         place = format_place(rule.path, rule.line)
-        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {dim_id(rule.id)}")
-        click.echo(wrap(clean(rule.text), 6))
-        click.echo(f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {place}")
+        echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {dim_id(rule.id)}")
+        print_text(wrap(rule.text, 6))
+        echo(f"      {style(', '.join(marks), dim=True)}  {counts}  {place}")
     if not rules:
         say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')
 
@@ -141,7 +142,7 @@ def import_rules(options: Options, /, source: str, **chosen: Any) -> int:
         print_problems(report.problems)
         for one in report.rules:
             if one.message:
-                say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
+                say(f"{source}:{one.line}: {one.action}: {one.message}")
 
     said = format_counts(Counter(one.action for one in report.rules)) or "nothing to import"
     return finish_run(options, report.run, pick(report, "rules", "problems"), report=show_problems, said=said)
@@ -162,11 +163,11 @@ def export_rules(options: Options, /, is_yaml: bool, **chosen: Any) -> None:
 
     words: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     if is_yaml and not options.as_json:
-        click.echo(options.kb.rules.export(**words), nl=False)
+        write(options.kb.rules.export(**words))
         return
     rules = options.kb.rules.list(**words)
     if not options.printed_as_json({"rules": rules}) and rules:
-        click.echo(clean(format_for_prompt(rules)))
+        print_text(format_for_prompt(rules))
 
 
 @verb("allow", rules_verb)
@@ -186,11 +187,11 @@ def allow_check(options: Options, /, rule: str, yes: bool) -> None:
     if not command:
         raise UsageError(f"rule {found.id} has no check:", "add a command to its frontmatter")
     if not options.as_json:
-        click.echo(clean(command))
+        print_text(command)
     if not (is_allowed or yes):
         if not sys.stdin.isatty():
             raise UsageError("nobody is there to ask", "read the command, then --yes allows it")
-        if not click.confirm(f"Let {found.path} run this as you?", default=False, err=True):
+        if not click.confirm(one_line(f"Let {found.path} run this as you?"), default=False, err=True):
             return
     kb.rules.allow(found.id, command)
     options.printed_as_json({"rule": found.id, "check": command, "allowed": True})
@@ -215,13 +216,13 @@ def backtest_rule(options: Options, /, rule: str) -> None:
         return
     for one in made.breaches:
         after = f"  fixed by {one.mended_by}" if one.mended_by else ""
-        text = clean(one.text or "lacks what is required")
-        click.echo(f"{one.commit}  {one.day}  {clean(one.path)}:{one.line}  {text}{after}")
+        text = one.text or "lacks what is required"
+        echo(f"{one.commit}  {one.day}  {one.path}:{one.line}  {text}{after}")
     broken = f"{made.broken:,} broke the rule, {made.mended:,} of these were fixed within a week"
-    click.echo(f"{made.commits:,} commits: {broken}")
+    echo(f"{made.commits:,} commits: {broken}")
     if refused.sessions:
         sessions = pluralize(refused.sessions, "session")
-        click.echo(f"agents: an edit was refused in {sessions}, and made all the same in {refused.broken:,}")
+        echo(f"agents: an edit was refused in {sessions}, and made all the same in {refused.broken:,}")
 
 
 @verb("sweep", dry_run=True)
@@ -303,7 +304,7 @@ def _print_ranked(options: Options, by: str, **chosen: Any) -> None:
 def _skill_row(skill: Skill) -> tuple[str, ...]:
     counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
     about = shorten(skill.description or "", 100)
-    return (f"{skill.score:.3f}", skill.name, counts, f"{skill.path}:{skill.line}", format_id(skill.id), about)
+    return (f"{skill.score:.3f}", skill.name, counts, f"{skill.path}:{skill.line}", short_id(skill.id), about)
 
 
 @verb("create", skills_verb, allow_secret=True, dry_run=True)
@@ -370,7 +371,7 @@ def skill_feedback(options: Options, /, skill: str, outcome: str) -> int:
 
 
 def _finish_skill(options: Options, written: SkillWritten) -> int:
-    line = f"{written.action} {one_line(written.path)}  {format_id(written.id)}"
+    line = f"{written.action} {written.path}  {short_id(written.id)}"
     return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), said=line)
 
 
@@ -424,7 +425,7 @@ def export_skills(options: Options, /, target: str, names: tuple[str, ...], **ch
 
 def _print_moved(moved: Sequence[SkillMoved], problems: Sequence[Problem], *, is_preview: bool) -> None:
     print_problems(problems)
-    show, word = (say, "would be ") if is_preview else (click.echo, "")
+    show, word = (say, "would be ") if is_preview else (echo, "")
     for one in moved:
-        said = f"  ({clean(one.message)})" if one.message else ""
-        show(f"{word}{one.action} {one_line(one.path or one.name)}{said}")
+        said = f"  ({one.message})" if one.message else ""
+        show(f"{word}{one.action} {one.path or one.name}{said}")

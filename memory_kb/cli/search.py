@@ -13,10 +13,8 @@ from memory_kb.cli.app import Day, flag, job_options, limit_option, option, toge
 from memory_kb.cli.output import (
     Options,
     as_plain,
-    clean,
-    format_id,
+    echo,
     format_place,
-    one_line,
     pick,
     print_document,
     print_entry_line,
@@ -32,6 +30,7 @@ from memory_kb.cli.print_hits import search_and_print
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 from memory_kb.reports import Reference
+from memory_kb.text import short_id
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
@@ -110,7 +109,7 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
         return
     with options.kb.at(revision) as past:
         for warning in past.vault.warnings:
-            say(f"warning: at {revision}, {one_line(warning)}")
+            say(f"warning: at {revision}, {warning}")
         yield past
 
 
@@ -139,11 +138,11 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
     if options.printed_as_json(answer):
         return
     print_notes(answer.degraded)
-    click.echo(f"{style(answer.step, bold=True)}: {clean(answer.reason)}")
+    echo(f"{style(answer.step, bold=True)}: {answer.reason}")
     if answer.score is not None and answer.needed is not None:
-        click.echo(f"  its score is {answer.score:.4f}; it needed {answer.needed:.4f}")
+        echo(f"  its score is {answer.score:.4f}; it needed {answer.needed:.4f}")
     for line in answer.details:
-        click.echo(style(f"  {line}", dim=True))
+        echo(style(f"  {line}", dim=True))
 
 
 @verb("show")
@@ -190,7 +189,7 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
             del entry["text"]
         print_json(fields)
         return
-    width = min(20, max((len(format_id(entry.id)) for entry in entries), default=0))
+    width = min(20, max((len(short_id(entry.id)) for entry in entries), default=0))
     for entry in entries:
         print_entry_line(entry, width)
     if not entries:
@@ -215,8 +214,8 @@ def links_verb(options: Options, /, entry: str) -> None:
     for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
         for reference in references:
             other = reference.entry
-            name = f"{clean(other.title)}  {format_place(other.path, other.line)}" if other else reference.target
-            click.echo(f"  {arrow} {reference.relation:<14} {name}")
+            name = f"{other.title}  {format_place(other.path, other.line)}" if other else reference.target
+            echo(f"  {arrow} {reference.relation:<14} {name}")
     if not report.outgoing and not report.incoming:
         say("No links.")
 

@@ -15,9 +15,8 @@ from memory_kb.cli.app import Family, flag, job_options, limit_option, option, t
 from memory_kb.cli.output import (
     Options,
     as_plain,
-    clean,
+    echo,
     format_place,
-    one_line,
     pick,
     print_listing,
     print_notes,
@@ -98,7 +97,7 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
         folder = printable(os.getcwd())
     written = options.kb.sessions.start(session, cwd=folder, **chosen)
     if not options.printed_as_json(written):
-        click.echo(written.session)
+        echo(written.session)
 
 
 @verb("append", session_verb)
@@ -186,7 +185,7 @@ def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) ->
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
         last = f", the last is number {share.seq:,}" if share.seq else ""
-        click.echo(f"{written.action} {share.session}  {pluralize(share.written, 'event')}{last}")
+        echo(f"{written.action} {share.session}  {pluralize(share.written, 'event')}{last}")
 
 
 @verb("end", session_verb, dry_run="Show what would change, write nothing; the session stays open.")
@@ -271,7 +270,7 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
 
 def _name_event(one: Event | SessionHit) -> str:
     usual = {"event": one.event, "message": one.role}.get(one.type, f"{one.type} {one.tool or ''}".strip())
-    return one_line(usual or one.type)
+    return usual or one.type
 
 
 def _print_event(event: Event) -> None:
@@ -280,7 +279,7 @@ def _print_event(event: Event) -> None:
     text = shorten((event.content or event.error or arguments)[: 4 * _SHOWN], _SHOWN)
     noted = f" ({', '.join(marks)})" if marks else ""
     head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {_name_event(event)}{noted}"
-    click.echo(f"{style(head, dim=True)}  {clean(text)}".rstrip())
+    echo(f"{style(head, dim=True)}  {text}".rstrip())
 
 
 @verb("search", session_verb)
@@ -317,10 +316,10 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
     print_notes(result.degraded)
     for hit in result.hits:
         known = (_name_event(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
-        marks = style(one_line(", ".join(filter(None, known))), dim=True)
+        marks = style(", ".join(filter(None, known)), dim=True)
         rank, place = style(f"{hit.rank:>2}.", dim=True), format_place(hit.session, hit.seq)
-        click.echo(f"{rank} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")
-        click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
+        echo(f"{rank} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")
+        echo(f"    {' '.join(hit.content_snippet.split())}")
     if not result.hits:
         say("No event fits.")
 
@@ -377,4 +376,4 @@ def _print_imported(one: SessionImported) -> None:
         say(f"note: what looks like {', '.join(one.redacted)} was not written")
     if one.session:
         ours = f", {one.injected:,} with text from memory-kb" if one.injected else ""
-        click.echo(f"{one.session}  {one.added:,} added, {one.known:,} already stored, {one.ignored:,} skipped{ours}")
+        echo(f"{one.session}  {one.added:,} added, {one.known:,} already stored, {one.ignored:,} skipped{ours}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, flag, job_options, option, text_argument, together, verb
-from memory_kb.cli.output import Options, clean, format_place, one_line, pick, print_listing, print_text, say, style
+from memory_kb.cli.output import Options, echo, format_place, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.session_events import NoEvent, load_object
@@ -70,7 +70,7 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
     given = _read_object(json_file) if json_file else None
     done = options.kb.ledgers.set(agent, values=given, dry_run=options.dry_run, **chosen)
     place = pick(done.ledger, "id", "path")
-    return _finish_writing(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
+    return _finish_writing(options, done, done.ledger.as_mapping | place, f"{done.action} {done.ledger.path}")
 
 
 def _finish_writing(options: Options, done: LedgerReport | HandoffReport, fields: Mapping[str, Any], line: str) -> int:
@@ -105,7 +105,7 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     if options.printed_as_json(_ledger_as_json(ledger)):
         return
     print_text(format_mapping(ledger.as_mapping))
-    click.echo(f"in: {format_place(ledger.path, ledger.line)}")
+    echo(f"in: {format_place(ledger.path, ledger.line)}")
 
 
 @verb("list", ledger_verb)
@@ -149,7 +149,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: A
     memory-kb handoff create --from coder --to tester --done "Added the endpoint." --artifact src/users.py --known-issue "No paging."
     """
     made = options.kb.handoffs.create(from_agent, to_agent, dry_run=options.dry_run, **chosen)
-    line = f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}"
+    line = f"{made.action} {made.handoff.path}  {made.handoff.id}"
     return _finish_writing(options, made, made.handoff.as_mapping | {"path": made.handoff.path}, line)
 
 
@@ -194,8 +194,8 @@ def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
 def _print_handoff(options: Options, handoff: Handoff) -> None:
     if options.printed_as_json(_handoff_as_json(handoff)):
         return
-    head = style(one_line(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"), bold=True)
-    click.echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
+    head = style(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}", bold=True)
+    echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(handoff.path, fg='green')}")
     print_text(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))
 
 
@@ -221,7 +221,7 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
     if view.text is None:
         say(f"There is no {view.path}; `memory-kb continuity refresh --task TEXT` makes it.")
     else:
-        click.echo(clean(view.text), nl=not view.text.endswith("\n"))
+        print_text(view.text)
     if view.problem:
         say(view.problem)
 
