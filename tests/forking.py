@@ -38,7 +38,7 @@ _ADDRESSES = "FORK_SERVERS"
 
 #: Modules that load much, and that few commands use.
 _SERVERS = ("lsp", "mcp", "serve")
-_OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.serving")
+_OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.workers", "memory_kb.http_server")
 
 #: Packages that many commands load when they first need them.
 _OFTEN_USED = ("frontmatter", "yaml", "watchdog.observers")

@@ -84,7 +84,7 @@ async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIte
     from mcp.client.client import Client
 
     from memory_kb.mcp.server import ToolService
-    from memory_kb.serving import Address
+    from memory_kb.workers import Address
 
     service = ToolService(Address.named(str(folder), str(home)), profile, is_watching=False)
     try:

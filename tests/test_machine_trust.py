@@ -289,7 +289,7 @@ def test_no_page_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path
     address = f"Address({str(clone)!r}, {str(home)!r}, dict(os.environ))"
     program = f"""
 import os, time
-from memory_kb.serving import Address
+from memory_kb.workers import Address
 from memory_kb.web.site import BackgroundLooks
 looks = BackgroundLooks({address})
 while looks.begin("lint", is_due=True):

@@ -26,7 +26,8 @@ from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.serving import Address, ListenAddress, VaultWatcher, parse_address
+from memory_kb.http_server import ListenAddress, parse_address
+from memory_kb.workers import Address, VaultWatcher
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -136,7 +137,7 @@ def test_of_servers_that_begin_together_one_watches(project: Path, home: Path, m
         stop.wait()
 
     for name, seconds in (("PAUSE", 0.0), ("LOOK", 0.01)):
-        monkeypatch.setattr(f"memory_kb.serving._{name}_SECONDS", seconds)
+        monkeypatch.setattr(f"memory_kb.workers._{name}_SECONDS", seconds)
     monkeypatch.setattr(Address, "open", count)
     monkeypatch.setattr(KnowledgeBase, "watch", watch)
     watchers = [VaultWatcher(Address(str(project), str(home), {}), lambda _: None) for _ in range(2)]

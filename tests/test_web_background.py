@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from memory_kb.serving import Address, Workers
 from memory_kb.web import site
+from memory_kb.workers import Address, Workers
 
 if TYPE_CHECKING:
     import pytest

@@ -10,9 +10,9 @@ import pytest
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.vault_index import WATCHER_LOCK
-from memory_kb.serving import Address
 from memory_kb.vault import hold_lock
 from memory_kb.web.site import Site, SiteInfo
+from memory_kb.workers import Address
 
 
 @pytest.fixture

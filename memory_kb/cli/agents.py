@@ -234,8 +234,9 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch:
     need_extra("mcp", "the MCP server", "mcp")
     import anyio
 
+    from memory_kb.http_server import parse_address
     from memory_kb.mcp.server import ToolService, serve_http, serve_stdio
-    from memory_kb.serving import Address, parse_address
+    from memory_kb.workers import Address
 
     address = Address.named(options.vault, options.home)
     service = ToolService(address, is_watching=not no_watch, **chosen)
@@ -278,8 +279,9 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     memory-kb --vault ~/notes serve --port 0
     """
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
-    from memory_kb.serving import Address, ListenAddress
+    from memory_kb.http_server import ListenAddress
     from memory_kb.web.app import serve_page
+    from memory_kb.workers import Address
 
     address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
     return serve_page(address, place, token or None, is_watching=not no_watch, **chosen)

@@ -32,9 +32,9 @@ from memory_kb.lsp.open_notes import Page, Subject, blocks, find_subject, list_f
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.headings import sections_by_heading
 from memory_kb.model import Span
-from memory_kb.serving import make_say
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import place_of_path
+from memory_kb.workers import make_say
 
 _say = make_say("lsp")
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.

@@ -23,11 +23,11 @@ from memory_kb.markdown.headings import heading_words_span
 from memory_kb.markdown.links import is_attachment
 from memory_kb.model import Span
 from memory_kb.regular_files import read_file
-from memory_kb.serving import Address, VaultWatcher, Worker
 from memory_kb.store.project_files import list_attachments
 from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
+from memory_kb.workers import Address, VaultWatcher, Worker
 
 #: Seconds that work of ours gets to end when the editor goes.
 _GRACE_SECONDS = 1.0

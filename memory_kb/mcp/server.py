@@ -22,14 +22,15 @@ from pydantic import BaseModel
 
 from memory_kb import __version__
 from memory_kb.errors import InvalidSettings, MemoryKBError, UsageError, VaultNotFound, explain_failure
+from memory_kb.http_server import HostCheck, ListenAddress, bind_socket, run_server
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import explain_error
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool, tool
-from memory_kb.serving import Address, HostCheck, ListenAddress, Workers, bind_socket, make_say, run_server
 from memory_kb.text import load_json
+from memory_kb.workers import Address, Workers, make_say
 
 INSTRUCTIONS = (
     "Memories of this project and its people. Call memory_context with the task before you begin unless some are before you already, memory_recall when you wonder whether "

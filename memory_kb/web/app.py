@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.serving import Address, ListenAddress, bind_socket, make_say, run_server
+from memory_kb.http_server import ListenAddress, bind_socket, run_server
 from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
@@ -21,6 +21,7 @@ from memory_kb.web import entry_pages, vault_pages
 from memory_kb.web.auth import Auth
 from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
+from memory_kb.workers import Address, make_say
 
 if TYPE_CHECKING:
     from starlette.requests import Request

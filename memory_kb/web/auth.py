@@ -12,7 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from memory_kb.serving import HostCheck, has_bearer
+from memory_kb.http_server import HostCheck, has_bearer
 
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (

@@ -36,11 +36,11 @@ from memory_kb.errors import (
 )
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
-from memory_kb.serving import GRACE_SECONDS, Address, Workers, make_say
 from memory_kb.text import hash_of, printable
 from memory_kb.vault import lower_priority
 from memory_kb.web.charts import FILTERS
 from memory_kb.web_queries import FilterValues, Recent
+from memory_kb.workers import GRACE_SECONDS, Address, Workers, make_say
 
 PAGE_SIZE = 50
 #: The longest text of a form, in characters.
