@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 GRACE_SECONDS = 1.5
 
 
-class Address(NamedTuple):
+class NamedVault(NamedTuple):
     """Which vault, and as whom: the folders as they were named, and the environment."""
 
     vault: str | None
@@ -28,8 +28,8 @@ class Address(NamedTuple):
     environ: dict[str, str]
 
     @classmethod
-    def named(cls, vault: str | None, home: str | None) -> Address:
-        """Return the address of folders that stays the same wherever the process goes."""
+    def absolute(cls, vault: str | None, home: str | None) -> NamedVault:
+        """Return the folders so that they stay the same wherever the process goes."""
         vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (vault, home))
         return cls(vault, home, dict(os.environ))
 
@@ -40,8 +40,8 @@ class Address(NamedTuple):
 class Worker:
     """One thread with a knowledge base of its own, opened when there is first something to do."""
 
-    def __init__(self, address: Address, name: str, *, trust_watcher: bool = False) -> None:
-        self._address = address
+    def __init__(self, named: NamedVault, name: str, *, trust_watcher: bool = False) -> None:
+        self._named = named
         self._trust_watcher = trust_watcher
         self._kb: KnowledgeBase | None = None
         self._opened_as: object = None
@@ -79,7 +79,7 @@ class Worker:
         if self._kb is not None and self._opened_as != identify(self._kb.vault):
             self._close()
         if self._kb is None:
-            self._kb = self._address.open(trust_watcher=self._trust_watcher)
+            self._kb = self._named.open(trust_watcher=self._trust_watcher)
             self._opened_as = identify(self._kb.vault)
         return self._kb
 
@@ -111,8 +111,8 @@ def make_say(command: str) -> Callable[[str], None]:
 class VaultWatcher:
     """A watch over a vault in a thread of its own, where nobody else watches it."""
 
-    def __init__(self, address: Address, say: Callable[[str], None]) -> None:
-        self._address, self._say = address, say
+    def __init__(self, named: NamedVault, say: Callable[[str], None]) -> None:
+        self._named, self._say = named, say
         self._stop = threading.Event()
         self._beginning = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -143,7 +143,7 @@ class VaultWatcher:
         from memory_kb.index.vault_index import has_watcher
 
         try:
-            with self._address.open() as kb, hold_lock(kb.vault.machine / _SERVER_LOCK, 0.0):
+            with self._named.open() as kb, hold_lock(kb.vault.machine / _SERVER_LOCK, 0.0):
                 if not has_watcher(kb.vault.machine):
                     kb.watch(on_notice=self._say, stop=self._stop)
         except VaultBusy:
@@ -156,11 +156,11 @@ class VaultWatcher:
 class Workers:
     """The worker of what reads, the one of reads that take long, the worker of what writes, and the watcher."""
 
-    def __init__(self, address: Address, say: Callable[[str], None], *, trust_watcher: bool = False) -> None:
-        self.reading = Worker(address, "memory-kb reads", trust_watcher=trust_watcher)
-        self.studying = Worker(address, "memory-kb slow reads", trust_watcher=trust_watcher)
-        self.writing = Worker(address, "memory-kb writes")
-        self.watcher = VaultWatcher(address, say)
+    def __init__(self, named: NamedVault, say: Callable[[str], None], *, trust_watcher: bool = False) -> None:
+        self.reading = Worker(named, "memory-kb reads", trust_watcher=trust_watcher)
+        self.studying = Worker(named, "memory-kb slow reads", trust_watcher=trust_watcher)
+        self.writing = Worker(named, "memory-kb writes")
+        self.watcher = VaultWatcher(named, say)
 
     def close(self, last: Callable[[KnowledgeBase], object] | None = None, patience: float = GRACE_SECONDS) -> None:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""

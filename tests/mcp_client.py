@@ -84,9 +84,9 @@ async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIte
     from mcp.client.client import Client
 
     from memory_kb.mcp.server import ToolService
-    from memory_kb.workers import Address
+    from memory_kb.workers import NamedVault
 
-    service = ToolService(Address.named(str(folder), str(home)), profile, is_watching=False)
+    service = ToolService(NamedVault.absolute(str(folder), str(home)), profile, is_watching=False)
     try:
         async with Client(service.make_server()) as client:
             yield client

@@ -27,7 +27,7 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.http_server import ListenAddress, parse_address
-from memory_kb.workers import Address, VaultWatcher
+from memory_kb.workers import NamedVault, VaultWatcher
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -116,7 +116,7 @@ def test_a_watch_may_end_while_it_begins(tmp_path: Path, request: pytest.Fixture
     request.addfinalizer(functools.partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)
     for _ in range(200):
-        watcher = VaultWatcher(Address(str(tmp_path / "none"), str(tmp_path), {}), lambda _: None)
+        watcher = VaultWatcher(NamedVault(str(tmp_path / "none"), str(tmp_path), {}), lambda _: None)
         beginning = threading.Thread(target=watcher.begin)
         beginning.start()
         watcher.end(0.0)
@@ -126,9 +126,9 @@ def test_a_watch_may_end_while_it_begins(tmp_path: Path, request: pytest.Fixture
 def test_of_servers_that_begin_together_one_watches(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first comparison of a large vault takes a while, in which nobody else can know of the watch."""
     opened, watching = [0], list[threading.Event]()
-    usual = Address.open
+    usual = NamedVault.open
 
-    def count(address: Address) -> KnowledgeBase:
+    def count(address: NamedVault) -> KnowledgeBase:
         opened[0] += 1
         return usual(address)
 
@@ -138,9 +138,9 @@ def test_of_servers_that_begin_together_one_watches(project: Path, home: Path, m
 
     for name, seconds in (("PAUSE", 0.0), ("LOOK", 0.01)):
         monkeypatch.setattr(f"memory_kb.workers._{name}_SECONDS", seconds)
-    monkeypatch.setattr(Address, "open", count)
+    monkeypatch.setattr(NamedVault, "open", count)
     monkeypatch.setattr(KnowledgeBase, "watch", watch)
-    watchers = [VaultWatcher(Address(str(project), str(home), {}), lambda _: None) for _ in range(2)]
+    watchers = [VaultWatcher(NamedVault(str(project), str(home), {}), lambda _: None) for _ in range(2)]
     for one in watchers:
         one.begin()
     eventually(lambda: opened[0] > 5)

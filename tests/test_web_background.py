@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from memory_kb.web import site
-from memory_kb.workers import Address, Workers
+from memory_kb.workers import NamedVault, Workers
 
 if TYPE_CHECKING:
     import pytest
@@ -22,7 +22,7 @@ def test_a_look_is_begun_when_something_changed_or_the_last_is_old(
 ) -> None:
     now = 0.0
     monkeypatch.setattr(site, "time", SimpleNamespace(monotonic=lambda: now))
-    looks = site.BackgroundLooks(Address.named(str(tmp_path), str(tmp_path / "home")))
+    looks = site.BackgroundLooks(NamedVault.absolute(str(tmp_path), str(tmp_path / "home")))
     try:
         for seconds, is_due, is_begun in MOMENTS:
             now += seconds
@@ -34,7 +34,7 @@ def test_a_look_is_begun_when_something_changed_or_the_last_is_old(
 
 
 def test_workers_may_be_closed_twice(tmp_path: Path) -> None:
-    workers = Workers(Address(str(tmp_path), str(tmp_path / "home"), {"HOME": str(tmp_path)}), lambda _: None)
+    workers = Workers(NamedVault(str(tmp_path), str(tmp_path / "home"), {"HOME": str(tmp_path)}), lambda _: None)
     assert workers.reading.submit(lambda kb: kb.vault.folder).result() == tmp_path
     workers.close()
     workers.close()

@@ -12,7 +12,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.index.vault_index import WATCHER_LOCK
 from memory_kb.vault import hold_lock
 from memory_kb.web.site import Site, SiteInfo
-from memory_kb.workers import Address
+from memory_kb.workers import NamedVault
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def folder(vault: Callable[[dict[str, str]], Path]) -> Path:
 @pytest.fixture
 def site(folder: Path, home: Path) -> Iterator[Site]:
     one = Site(
-        Address(str(folder), str(home), {"HOME": str(home.parent)}), SiteInfo("vault", is_local=True, editor=None)
+        NamedVault(str(folder), str(home), {"HOME": str(home.parent)}), SiteInfo("vault", is_local=True, editor=None)
     )
     yield one
     one.close(60.0)

@@ -236,10 +236,10 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch:
 
     from memory_kb.http_server import parse_address
     from memory_kb.mcp.server import ToolService, serve_http, serve_stdio
-    from memory_kb.workers import Address
+    from memory_kb.workers import NamedVault
 
-    address = Address.named(options.vault, options.home)
-    service = ToolService(address, is_watching=not no_watch, **chosen)
+    named = NamedVault.absolute(options.vault, options.home)
+    service = ToolService(named, is_watching=not no_watch, **chosen)
     return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
 
 
@@ -281,7 +281,7 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
     from memory_kb.http_server import ListenAddress
     from memory_kb.web.app import serve_page
-    from memory_kb.workers import Address
+    from memory_kb.workers import NamedVault
 
-    address, place = Address.named(options.vault, options.home), ListenAddress(host.strip("[]"), port)
-    return serve_page(address, place, token or None, is_watching=not no_watch, **chosen)
+    named, place = NamedVault.absolute(options.vault, options.home), ListenAddress(host.strip("[]"), port)
+    return serve_page(named, place, token or None, is_watching=not no_watch, **chosen)

@@ -182,7 +182,7 @@ def _initialized(ls: NoteServer, _: lsp.InitializedParams) -> None:
     encoding = ls.workspace.position_encoding
     ls.notes.encoding = str(getattr(encoding, "value", encoding) or "utf-16")
     root = to_fs_path(ls.workspace.root_uri or "")
-    if root and ls.notes.address.vault is None and os.path.isdir(root):
+    if root and ls.notes.named.vault is None and os.path.isdir(root):
         os.chdir(root)  # as if the command were called in the folder that the editor has open
     ls.start(ls.begin())
 

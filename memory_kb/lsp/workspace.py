@@ -27,7 +27,7 @@ from memory_kb.store.project_files import list_attachments
 from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
-from memory_kb.workers import Address, VaultWatcher, Worker
+from memory_kb.workers import NamedVault, VaultWatcher, Worker
 
 #: Seconds that work of ours gets to end when the editor goes.
 _GRACE_SECONDS = 1.0
@@ -44,7 +44,7 @@ class Workspace:
     """
 
     def __init__(self, vault: str | None, home: str | None, say: Callable[[str], None]) -> None:
-        self.address = Address(vault, home, dict(os.environ))
+        self.named = NamedVault(vault, home, dict(os.environ))
         self.vault: Vault | None = None
         #: Set when the vault was looked through for the first time, or when there is none.
         self.ready = asyncio.Event()
@@ -52,9 +52,9 @@ class Workspace:
         self.catalog: Catalog = EMPTY
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
-        self._worker = Worker(self.address, "memory-kb lsp", trust_watcher=True)
+        self._worker = Worker(self.named, "memory-kb lsp", trust_watcher=True)
         self.ask = self._worker.ask
-        self._watcher = VaultWatcher(self.address, say)
+        self._watcher = VaultWatcher(self.named, say)
         self._say = say
 
     async def open(self) -> bool:

@@ -30,7 +30,7 @@ from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool, tool
 from memory_kb.text import load_json
-from memory_kb.workers import Address, Workers, make_say
+from memory_kb.workers import NamedVault, Workers, make_say
 
 INSTRUCTIONS = (
     "Memories of this project and its people. Call memory_context with the task before you begin unless some are before you already, memory_recall when you wonder whether "
@@ -206,13 +206,13 @@ class ToolService:
     has one of its own, which it counts when it ends.
     """
 
-    def __init__(self, address: Address, profile: str, *, is_watching: bool, vaults: tuple[str, ...] = ()) -> None:
+    def __init__(self, named: NamedVault, profile: str, *, is_watching: bool, vaults: tuple[str, ...] = ()) -> None:
         self._tools = {one.name: one for one in PROFILES[profile]}
         self._is_watching, self._vaults = is_watching, vaults
-        self._is_own_session = not address.environ.get(_SESSION)
-        self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
-        address.environ[_SESSION] = self.session
-        self._workers = Workers(address, say)
+        self._is_own_session = not named.environ.get(_SESSION)
+        self.session = named.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
+        named.environ[_SESSION] = self.session
+        self._workers = Workers(named, say)
 
     def make_server(self) -> Server[Any]:
         """Return the SDK's server, whose handlers run each request in a worker thread and format the result."""

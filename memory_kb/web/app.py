@@ -21,7 +21,7 @@ from memory_kb.web import entry_pages, vault_pages
 from memory_kb.web.auth import Auth
 from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
-from memory_kb.workers import Address, make_say
+from memory_kb.workers import NamedVault, make_say
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -130,7 +130,7 @@ _LEAST_TOKEN = 12
 
 
 def serve_page(
-    address: Address,
+    named: NamedVault,
     place: ListenAddress,
     token: str | None,
     *,
@@ -142,10 +142,10 @@ def serve_page(
     if token is not None and len(token) < _LEAST_TOKEN:
         hint = "take a longer one, such as from `openssl rand -hex 16`"
         raise UsageError(f"the token is shorter than {_LEAST_TOKEN} characters", hint)
-    with address.open() as kb:  # so that a vault that cannot be opened is reported here
+    with named.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
     listening, bound = bind_socket(place, token, "MEMORY_KB_SERVE_TOKEN")
-    site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
+    site = Site(named, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
     auth = Auth(make_app(site), bound.host, bound.port, token)
     make_say("serve")(f"the page is at http://{bound.shown}/")
     site.warm(is_watching=is_watching)

@@ -40,7 +40,7 @@ from memory_kb.text import hash_of, printable
 from memory_kb.vault import lower_priority
 from memory_kb.web.charts import FILTERS
 from memory_kb.web_queries import FilterValues, Recent
-from memory_kb.workers import GRACE_SECONDS, Address, Workers, make_say
+from memory_kb.workers import GRACE_SECONDS, NamedVault, Workers, make_say
 
 PAGE_SIZE = 50
 #: The longest text of a form, in characters.
@@ -223,10 +223,10 @@ Effort = Literal["read", "study", "write"]
 class Site:
     """The threads, templates and caches of all pages."""
 
-    def __init__(self, address: Address, info: SiteInfo) -> None:
+    def __init__(self, named: NamedVault, info: SiteInfo) -> None:
         self.info = info
-        self._workers = Workers(address, make_say("serve"), trust_watcher=True)
-        self.looks = BackgroundLooks(address)
+        self._workers = Workers(named, make_say("serve"), trust_watcher=True)
+        self.looks = BackgroundLooks(named)
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
         #: Set while the index may lack what a write of ours changed, as somebody else was indexing at that moment.
@@ -403,8 +403,8 @@ _PAUSE_SECONDS, _OLD_SECONDS = 60.0, 600.0
 class BackgroundLooks:
     """The processes of `lint` and `doctor`, one at a time of each; what they find is stored in the machine folder."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, named: NamedVault) -> None:
+        self._named = named
         self._going: dict[str, subprocess.Popen[bytes]] = {}
         self._begun: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -427,11 +427,11 @@ class BackgroundLooks:
                 process.wait()
 
     def _start(self, verb: str) -> subprocess.Popen[bytes]:
-        places = (("--vault", self._address.vault), ("--home", self._address.home))
+        places = (("--vault", self._named.vault), ("--home", self._named.home))
         chosen = [word for name, place in places if place for word in (name, place)]
         process = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-P", "-m", "memory_kb", verb, *chosen],
-            env=self._address.environ,
+            env=self._named.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
