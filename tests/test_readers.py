@@ -479,33 +479,6 @@ def test_an_answer_that_grew_is_not_imported_twice(kb: KnowledgeBase, tmp_path: 
     assert [(event.type, event.content) for event in grown] == [(event.type, event.content) for event in once]
 
 
-#: What the events of SPECSTORY were called while a whole answer had one name.
-FORMER_ORIGINS = [
-    *("start", "ss:359a6867606454a1#0.0", "ss:a94d837103561539#0.0", "ss:a94d837103561539#0.1"),
-    *(f"ss:9898e759687cd8bc#0.{number}" for number in range(5)),
-    "ss:92e92358c1c98e20#0.0",
-]
-
-
-@pytest.mark.parametrize(
-    ("there", "added"),
-    [(range(10), 0), (range(6), 4), ((0, 1, 2, *range(4, 10)), 0)],
-    ids=["whole", "broken off in an answer", "an answer that was cut otherwise"],
-)
-def test_what_was_imported_while_an_answer_had_one_name_is_not_imported_again(
-    there: list[int], added: int, kb: KnowledgeBase, tmp_path: Path
-) -> None:
-    _, session, _ = import_text(kb, tmp_path / "a.md", SPECSTORY)
-    log = kb.sessions.files.path(session)
-    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    events = [{**line, "origin": origin} for line, origin in zip(lines, FORMER_ORIGINS, strict=True)]
-    log.write_text("".join(json.dumps(events[number]) + "\n" for number in there), encoding="utf-8")
-    (report,) = kb.sessions.import_(tmp_path / "a.md")
-    assert (report.added, report.known) == (added, 10 - added)
-    (report,) = kb.sessions.import_(tmp_path / "a.md")
-    assert report.added == 0
-
-
 def test_a_line_of_json_in_a_conversation_makes_no_other_file_of_it(kb: KnowledgeBase, tmp_path: Path) -> None:
     text = SPECSTORY.replace("Mend the importer", 'Answer in this form:\n\n{"score": 1}\n\nMend the importer')
     kind, *_ = import_text(kb, tmp_path / "a.md", text)

@@ -68,32 +68,26 @@ class _Target:
         self.counts: Counter[str] = Counter()
         self.redacted: set[str] = set()
         self._known: set[int] = set()
-        #: The records that are there whole, as a later one is there, too.
-        self._whole: set[int] = set()
         #: What a hook logged, or another kind of transcript: how often, by what it says.
         self._logged: dict[str, Counter[int]] = {}
         self._logged_calls: set[str] = set()
-        self._has_start, record = not self.writer.is_empty, ""
+        self._has_start = not self.writer.is_empty
         for event in files.read(session) if self._has_start else ():
             if event.origin:
                 self._known.add(_digest(event.origin))
-                if record not in ("", _record_of(event.origin)):
-                    self._whole.add(_digest(record))
-                record = _record_of(event.origin)
             if said := _content_of(event):
                 self._logged.setdefault(_transcript_kind(event), Counter())[_digest(said)] += 1
 
-    def write(self, event: Event, labels: Labels, now: datetime, former: str = "") -> None:
-        """Append an event unless its origin is there already, also a former one, or a hook logged it."""
+    def write(self, event: Event, labels: Labels, now: datetime) -> None:
+        """Append an event unless its origin is there already, or a hook logged it."""
         key = _digest(event.origin or "")
         if event.origin == "start" and self._has_start:
             # A transcript may begin several times, and a session may have been begun here: it has one start.
             self.counts["known"] += key in self._known
             self._known.discard(key)
             return
-        was_imported = former and (_digest(former) in self._known or _digest(_record_of(former)) in self._whole)
         own = event._replace(job=labels.job, task=labels.task, agent=labels.agent or event.agent)
-        done = None if key in self._known or was_imported else prepare(own, now, self.writer.first)
+        done = None if key in self._known else prepare(own, now, self.writer.first)
         if done is None or self._is_logged(done.event):
             self.counts["known"] += 1
             return
@@ -123,11 +117,6 @@ class _Target:
         if event.type == "tool_call" and event.call_id:
             self._logged_calls.add(event.call_id)
         return True
-
-
-def _record_of(origin: str) -> str:
-    """Return the name of the record that an origin is a part of."""
-    return origin.rpartition(".")[0]
 
 
 def _transcript_kind(event: Event) -> str:
@@ -206,7 +195,7 @@ class TranscriptImport:
                 session = names[found.session]
                 if session not in targets:
                     targets[session] = _Target(self._files, check_id(session), stack)
-                targets[session].write(found.event, self._labels, self._now, found.former)
+                targets[session].write(found.event, self._labels, self._now)
         done = [target.report(source, kind) for target in targets.values()]
         # What belongs to no session counts with the first.
         first, *others = done or [SessionImported(named or fallback, str(source), kind)]

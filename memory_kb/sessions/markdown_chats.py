@@ -88,15 +88,9 @@ def _read_turns(
             made.session = made.session or _name_session(turn)
             yield made.begin()
             is_begun = True
-        pieces = list(split(turn))
-        # Earlier versions had one name for a whole answer, behind which they counted its events.
-        is_cut = [piece.text.strip() for piece in pieces] != [turn.text.strip()]
-        former, number = made.name_record(_key(turn)) if is_cut else "", 0
-        for piece in pieces:
+        for piece in split(turn):
             read(piece, made)
-            for result in made.results(_key(piece)):
-                yield result._replace(former=f"{former}.{number}" if former else "")
-                number += result.event is not None
+            yield from made.results(_key(piece))
     if not is_begun:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 

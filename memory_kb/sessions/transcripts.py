@@ -24,8 +24,7 @@ class LineResult(NamedTuple):
     """What a reader made of one line: an event of a session, a problem, or neither.
 
     `session` is None where the transcript does not name its own, and `is_named` is false where it is called by its
-    first turn, which others may have as well; `line` is where a problem is. `former` is the origin under which earlier
-    versions imported the event, where it was another one.
+    first turn, which others may have as well; `line` is where a problem is.
     """
 
     session: str | None = None
@@ -33,7 +32,6 @@ class LineResult(NamedTuple):
     problem: str | None = None
     line: int = 0
     is_named: bool = True
-    former: str = ""
 
 
 #: A line of a transcript, or None for one that is too long to be read.
