@@ -27,8 +27,7 @@ from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.index.lint_cache import LintCache
 from memory_kb.learning.contradictions import find_contradictions
-from memory_kb.learning.guards import guarding_rules, read_guard
-from memory_kb.learning.rules import AllowedChecks, run_check
+from memory_kb.learning.guards import AllowedChecks, guarding_rules, read_guard, run_check
 from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query

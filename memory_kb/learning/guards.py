@@ -1,26 +1,32 @@
-"""Check an agent's edits against rules that forbid or require patterns or name a command, and log what was refused."""
+"""Check edits against rules that forbid or require patterns or name a command; log refusals, and run what is allowed."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
+from memory_kb.machine_seal import sign
 from memory_kb.memory import Memory
 from memory_kb.model import Filters
+from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.store.json_lines import append_lines, json_needle, read_objects
 from memory_kb.store.logs import format_time
+from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.vault import Vault
 
 #: The fields of a rule that guards.
 KEYS = ("forbid", "require", "check")
@@ -33,6 +39,9 @@ LONGEST_FILE = 1_000_000
 _PATIENCE = 0.25
 #: How long those of all rules may take together before it passes the rest over.
 _PATIENCE_WITH_ALL = 2.0
+#: How long the command of a rule may take, in seconds.
+_SECONDS = 300
+_MAX_OUTPUT, _MAX_SAID = 100_000, 200
 
 
 class Guard(NamedTuple):
@@ -206,3 +215,55 @@ class GuardLog:
         refused = {str(line.get("session")) for line in lines if line.get("refused") is True}
         broken = {str(line.get("session")) for line in lines if line.get("refused") is not True}
         return Refusals(len(refused), len(broken))
+
+
+class AllowedChecks:
+    """The commands that may be run for a vault."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._file = vault.machine / "checks.json"
+        self._seal = vault.seal
+        self._named = vault.settings.checks
+
+    def allows(self, command: str) -> bool:
+        """Return whether a command may be run."""
+        return command in self._named or (bool(self._seal) and self._read().get(command) == self._sign(command))
+
+    def allow(self, command: str) -> None:
+        """Let a command be run from now on."""
+        kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
+        make_folder(self._file.parent)
+        replace_file(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
+
+    def _sign(self, command: str) -> str:
+        return sign(self._seal, b"check\n" + command.encode("utf-8", "surrogatepass"))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with open_for_reading(self._file) as stream:
+                found = load_json(stream.read())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def run_check(command: str, folder: Path, environ: Mapping[str, str]) -> str | None:
+    """Return why a command fails in a folder, None where it exits with 0."""
+    import subprocess
+    import tempfile
+
+    from memory_kb.providers.command import run_group
+
+    with tempfile.TemporaryFile() as out:
+        how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        try:
+            code = run_group(command, _SECONDS, shell=True, **how)  # noqa: S604 - the person allowed this very line
+        except OSError as exc:
+            return f"it cannot be run: {exc.strerror}"
+        except subprocess.TimeoutExpired:
+            return f"it took over {_SECONDS:g} s"
+        size = out.seek(0, os.SEEK_END)
+        out.seek(max(0, size - _MAX_OUTPUT))
+        lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    said = " ".join(lines[-1].split())[:_MAX_SAID] if lines else ""
+    return f"exit code {code}{f': {said}' if said else ''}" if code else None

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning import playbook
-from memory_kb.learning.guards import GuardLog, Refusals
+from memory_kb.learning.guards import AllowedChecks, GuardLog, Refusals
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
-from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FilterWords
 from memory_kb.providers.models import Models
-from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.store.writer import Writer
-from memory_kb.text import load_json
 from memory_kb.vault import Vault
-
-#: How long a command may take, in seconds.
-_SECONDS = 300
-_MAX_OUTPUT, _MAX_SAID = 100_000, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,55 +179,3 @@ def parse_outcome(word: str) -> str:
     if outcome not in playbook.RULE_OUTCOMES:
         raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(playbook.RULE_OUTCOMES)}")
     return outcome
-
-
-class AllowedChecks:
-    """The commands that may be run for a vault."""
-
-    def __init__(self, vault: Vault) -> None:
-        self._file = vault.machine / "checks.json"
-        self._seal = vault.seal
-        self._named = vault.settings.checks
-
-    def allows(self, command: str) -> bool:
-        """Return whether a command may be run."""
-        return command in self._named or (bool(self._seal) and self._read().get(command) == self._sign(command))
-
-    def allow(self, command: str) -> None:
-        """Let a command be run from now on."""
-        kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
-        make_folder(self._file.parent)
-        replace_file(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
-
-    def _sign(self, command: str) -> str:
-        return sign(self._seal, b"check\n" + command.encode("utf-8", "surrogatepass"))
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            with open_for_reading(self._file) as stream:
-                found = load_json(stream.read())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
-def run_check(command: str, folder: Path, environ: Mapping[str, str]) -> str | None:
-    """Return why a command fails in a folder, None where it exits with 0."""
-    import subprocess
-    import tempfile
-
-    from memory_kb.providers.command import run_group
-
-    with tempfile.TemporaryFile() as out:
-        how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
-        try:
-            code = run_group(command, _SECONDS, shell=True, **how)  # noqa: S604 - the person allowed this very line
-        except OSError as exc:
-            return f"it cannot be run: {exc.strerror}"
-        except subprocess.TimeoutExpired:
-            return f"it took over {_SECONDS:g} s"
-        size = out.seek(0, os.SEEK_END)
-        out.seek(max(0, size - _MAX_OUTPUT))
-        lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    said = " ".join(lines[-1].split())[:_MAX_SAID] if lines else ""
-    return f"exit code {code}{f': {said}' if said else ''}" if code else None
