@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.episodes.consolidation import find_hard_events
 from memory_kb.errors import MemoryKBError, ProviderFailed, UnreadableInput, UsageError, explain_refusal
+from memory_kb.learning.capture import find_hard_events
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
@@ -343,7 +343,7 @@ class SessionEnd:
         runs = []
         if self.vault.settings.learning.capture != "off":
             runs.append(self.captures.capture(session=self.session, dry_run=self.dry_run).run)
-        if learnings := find_hard_events(self.trace(self.session), Location()):
+        if learnings := find_hard_events(self.trace(self.session)):
             runs.append(self.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
         return report_changes(runs, "learning kept or proposed", "learnings kept or proposed")
 
