@@ -62,6 +62,7 @@ def test_events_and_imports_read_a_number_of_any_length(folder: Path, run: Run) 
     assert (done.returncode, done.stdout) == (0, "1 memory: 1 created\n")
 
 
+@pytest.mark.slow
 def test_an_agent_that_sends_a_number_of_any_length_is_answered(folder: Path, home: Path) -> None:
     asked = json.dumps(call(3, "memory_recall", query="walrus", limit=77)).replace("77", HUGE)
     with process(folder, home) as server:

@@ -30,6 +30,7 @@ def save(clone: Clone, config: str) -> None:
     clone.save("settings")
 
 
+@pytest.mark.slow
 def test_recall_lost_through_a_setting_fails_whatever_is_checked_out(clone: Clone) -> None:
     save(clone, 'ignore: ["one*"]\n')
     for where in ("main", "main~1"):
@@ -88,6 +89,7 @@ def test_settings_that_cannot_be_used_are_a_finding(config: str, line: int, said
     assert "frobnicator" in clone.kb("search", "frobnicator", "--as-of", "main~1")
 
 
+@pytest.mark.slow
 def test_the_samples_start_for_settings_too(clone: Clone) -> None:
     hook = clone.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)

@@ -162,6 +162,7 @@ def test_a_first_line_for_head_is_enough(notes: Path, home: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full"], ids=["no stdout", "no stderr", "neither", "disk full"]
 )

@@ -100,6 +100,7 @@ def test_a_sync_rebuilds_a_damaged_index_and_says_so(
     assert kb.doctor().problems == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut to half", "no database"])
 @pytest.mark.parametrize("verb", ["search zebra", "index", "status", "doctor", "lint", "maintain", "session end one"])
 def test_every_verb_survives_a_damaged_index(vault: Vault, open_kb: Open, run: Run, verb: str, damage: str) -> None:
@@ -222,6 +223,7 @@ def test_an_index_of_a_newer_program_is_rebuilt_with_its_tables(vault: Vault, op
         assert "novelty" not in {row[1] for row in connection.execute("PRAGMA table_xinfo(chunks)")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 10, 16])
 def test_damage_anywhere_never_makes_a_search_fail(vault: Vault, open_kb: Open, seed: int) -> None:
     folder, before = indexed(vault, open_kb)

@@ -78,6 +78,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert_every_vector_is_its_text(kb, fake)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
     vault: Callable[..., Path], open_with: Open, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_what_is_asked_is_answered_and_writing_says_what_is_missing(disk: Path, 
     assert "status" not in (disk / "vault/memory/learnings/gate.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_made_here", [True, False])
 def test_an_index_that_can_only_be_read_is_used_where_it_was_made_here(
     disk: Path, run: Run, tmp_path: Path, is_made_here: bool

@@ -100,6 +100,7 @@ def test_notes_outside_of_the_vault_are_left_alone(read: Reading) -> None:
     assert editor.ask("textDocument/hover", editor.at(uri, "note")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

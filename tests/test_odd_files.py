@@ -127,6 +127,7 @@ def test_one_line_behind_frontmatter_is_indexed_up_to_the_limit_too(vault: Vault
     assert [hit.id for hit in kb.search("zebra", limit=1).hits] == ["a"]
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_in_one_file_stay_within_bounded_memory(vault: Vault, home: Path) -> None:
     folder = vault({"memory/learnings/small.md": "camel\n"})
     with (folder / "memory/learnings/huge.md").open("wb") as stream:

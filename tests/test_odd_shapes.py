@@ -74,6 +74,7 @@ def test_a_long_text_of_an_odd_shape_holds_nothing_up(unit: str, make: Callable[
         trace_session("s", make(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lead", ["[x](", "[x]:", "[x](a.md", "[[", "[x](<#a"])
 @pytest.mark.parametrize("unit", [" ", "\n", "(", "[x](", "[x]: \n"], ids=repr)
 def test_a_link_that_never_ends_holds_nothing_up(lead: str, unit: str) -> None:

@@ -27,6 +27,7 @@ def run_tests(folder: Path, *files: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_test_is_reported_once_with_what_it_printed(tmp_path: Path) -> None:
     code, output = run_tests(tmp_path, "test_good.py", "test_bad.py")
@@ -35,6 +36,7 @@ def test_each_test_is_reported_once_with_what_it_printed(tmp_path: Path) -> None
     assert output.count("said") == 2, output  # in the test and under what it printed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_worker_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path: Path) -> None:
     code, output = run_tests(tmp_path, "test_good.py", "test_dies.py")

@@ -104,6 +104,7 @@ def test_only_a_person_at_a_terminal_may_override(folder: Path, home: Path, run:
     assert found_in(folder) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

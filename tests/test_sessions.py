@@ -303,6 +303,7 @@ def test_what_memory_kb_said_itself_is_marked(open_kb: Open, folder: Path) -> No
     assert [event.injected for event in replay(kb, "s")] == ["whole", "part", "whole", "whole", None]
 
 
+@pytest.mark.slow
 def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
     kb = open_kb(folder)
     events = [

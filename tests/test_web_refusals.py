@@ -84,6 +84,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "escape",
     [

@@ -84,6 +84,7 @@ def test_only_what_differs_is_made(clone: Clone, open_with: Open, fake: FakeProv
     assert open_with(second, "other").sync().embedded == COUNT + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", ["locked", "garbage", "foreign", "spoiled vectors", "gone"])
 def test_nothing_waits_for_the_other_or_fails_for_it(spoil: str, clone: Clone, open_with: Open) -> None:
     first = open_with(clone.folder)
