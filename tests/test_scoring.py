@@ -16,6 +16,7 @@ from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import (
     RelevanceParts,
     Scored,
+    ScoredSection,
     activation,
     decay,
     normalise,
@@ -49,8 +50,8 @@ def score_wholes(
 
 
 def score(passages: Sequence[tuple[Candidate, Passage]], sides: RelevanceParts, ranking: Ranking) -> list[Scored]:
-    weights = {one.key: weigh(one, ranking, TODAY) for one, _ in passages}
-    return score_passages(passages, sides, weights, ranking)
+    sections = [(ScoredSection(one, weigh(one, ranking, TODAY), None, 1.0, 1.0), passage) for one, passage in passages]
+    return score_passages(sections, sides, ranking)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_prominence(importance: float, days: float, count: int, status: str, exp
 def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
     one = make_candidate(1, importance=0.25)
     (scored,) = score_wholes([one], RelevanceParts(None), Ranking(prominence_exponent=exponent))
-    assert [scored.weight.prominence, scored.weight.factor] == pytest.approx([0.25, expected])
+    assert [scored.section.weight.prominence, scored.section.weight.factor] == pytest.approx([0.25, expected])
 
 
 @pytest.mark.parametrize("count", [0, 10, 100_000])
@@ -100,8 +101,8 @@ def test_however_prominent_what_fits_half_as_well_stays_below(count: int) -> Non
     popular = make_candidate(1, importance=1.0, count=count)
     forgotten = make_candidate(2, importance=0.01, seen="2001-01-01")
     first, second = score_wholes([popular, forgotten], RelevanceParts([0.45, 1.0]))
-    assert (first.candidate.key, second.candidate.key) == (2, 1)
-    assert second.weight.prominence == pytest.approx(1.0 + count)
+    assert (first.passage.key, second.passage.key) == (2, 1)
+    assert second.section.weight.prominence == pytest.approx(1.0 + count)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_without_words_prominence_and_scope_alone_decide() -> None:
         make_candidate(4, superseded=1),
     ]
     scored = score_wholes(candidates, RelevanceParts(None))
-    assert [item.candidate.key for item in scored] == [3, 2, 1, 4]
+    assert [item.passage.key for item in scored] == [3, 2, 1, 4]
     assert {item.bm25 for item in scored} == {None}
 
 

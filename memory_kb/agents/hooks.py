@@ -245,7 +245,7 @@ class Hooks:
         from memory_kb.context.hook_context import content_words, explain_silence, find_task
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
-        from memory_kb.search.explain import Absence
+        from memory_kb.search.why_not import Absence
 
         settings, task = self._vault.settings.context, find_task(prompt)
         shown = self._shown_in(session or self._vault.session)

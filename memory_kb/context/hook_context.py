@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.context.relevance import PromptMatch, PromptMatches
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.search.explain import Absence
+    from memory_kb.search.why_not import Absence
 
 #: What a prompt gets at most, and what a file does, the frame left out.
 _MOST_ENTRIES, _PROMPT_TOKENS, _FILE_TOKENS = 3, 600, 300
@@ -104,7 +104,7 @@ def explain_silence(
     matches: PromptMatches, wanted: str, keys: Collection[int], shown: Collection[str], floor: float
 ) -> Absence:
     """Return why an entry, whose sections have these keys, does not come at a prompt."""
-    from memory_kb.search.explain import Absence
+    from memory_kb.search.why_not import Absence
 
     if wanted in shown:
         return Absence("shown", "this session was shown it already; each entry comes once until a compaction or clear")

@@ -243,6 +243,5 @@ class PromptMatches:
         from memory_kb.search.passages import WordFinder, find_passages
 
         finder = WordFinder(self._index, self._query.without_endings(), self._topic_of(section.key).worth)
-        sections = {section.key: section}
-        best = max(find_passages(finder, sections, finder.read(sections)), key=lambda passage: passage.words)
+        best = max(find_passages(finder, {section.key: section}), key=lambda passage: passage.words)
         return text[best.start : best.end]

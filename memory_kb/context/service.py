@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import NamedTuple
 
 from memory_kb.context.entry_lines import ClaimChecks
@@ -20,7 +19,6 @@ from memory_kb.context.relevance import (
 )
 from memory_kb.context.sections import Context, ContextBuilder, FittingEntry, Material, order_institutional
 from memory_kb.errors import UsageError
-from memory_kb.index.port import VectorQuery
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
@@ -28,10 +26,9 @@ from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, make_place
 from memory_kb.providers.models import Models
 from memory_kb.search.candidates import Request
-from memory_kb.search.hits import retrieve
+from memory_kb.search.pipeline import Search, retrieve
 from memory_kb.search.query import parse_words
 from memory_kb.search.service import Searching
-from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import log_shown
 from memory_kb.terms import MARKED_NAME, needs_cutting
@@ -72,10 +69,7 @@ class MaterialReader:
 
     index: SqliteIndex
     task: ContextTask
-    request: Request
-    ranking: Ranking
-    today: date
-    vector_query: VectorQuery | None
+    search: Search
     is_kept: Callable[[Memory], bool]
     _files: dict[str, dict[str, Memory]] = field(default_factory=dict)
 
@@ -107,7 +101,7 @@ class MaterialReader:
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
         rules = []
         for one in self.index.memories(wanted):
-            holds = fits_files(one, files) and not is_doubted(one, self.today) and not one.is_quarantined
+            holds = fits_files(one, files) and not is_doubted(one, self.search.today) and not one.is_quarantined
             rules.append(one if holds or not one.is_live else one._replace(status="retired"))
         if chosen:
             return chosen, rules
@@ -118,7 +112,7 @@ class MaterialReader:
 
     def _topic(self) -> Topic:
         """Return what the words of the task are worth; one that no entry says counts in its other forms."""
-        query = parse_words(self.request.text)
+        query = parse_words(self.search.request.text)
         bare = [term.strip('" *').casefold() for term in query.terms]
         if stop_words(bare).issuperset(bare):  # "no", "do it"
             return Topic({}, 0.0)
@@ -133,10 +127,10 @@ class MaterialReader:
         """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
         place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
-        request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
         if not topic.needed:
             return ()
-        hits, _ = retrieve(self.index, request, self.ranking, self.today, self.vector_query)
+        request = self.search.request._replace(filters=wanted, limit=limit or self.search.request.limit)
+        hits, _ = retrieve(self.index, self.search._replace(request=request))
         found = list(self._entries_of(hits))
         keys = [self.index.keys_of(one.memory) for one in found]
         saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
@@ -157,14 +151,15 @@ class MaterialReader:
         place = self.task.place
         for file in self.task.files:
             filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
-            hits, _ = retrieve(self.index, Request("", filters, limit=_FOR_FILE), self.ranking, self.today)
+            by_file = self.search._replace(request=Request("", filters, limit=_FOR_FILE), vector_query=None)
+            hits, _ = retrieve(self.index, by_file)
             yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self.is_kept(one.memory))
 
     def _entries_of(self, hits: Iterable[Hit]) -> Iterator[FittingEntry]:
         """Yield the entries of some hits that agents may be given."""
         for hit in hits:
             memory = self._read(hit.path).get(hit.id)
-            if memory and may_be_given(memory, self.today):
+            if memory and may_be_given(memory, self.search.today):
                 yield FittingEntry(memory, hit)
 
     def _read(self, path: str) -> dict[str, Memory]:
@@ -176,7 +171,7 @@ class MaterialReader:
     def _look_up(self, entry_id: str) -> Memory | None:
         entry = next((one for one in self.index.entries_with_id(entry_id) if one.id == entry_id), None)
         memory = self._read(entry.path).get(entry_id) if entry else None
-        return memory if memory and not is_doubted(memory, self.today) and self.is_kept(memory) else None
+        return memory if memory and not is_doubted(memory, self.search.today) and self.is_kept(memory) else None
 
 
 def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
@@ -267,7 +262,7 @@ class Contexts:
         material, degraded = self._index.use(lambda index: self._gather(index, wanted, is_kept))
         context = ContextBuilder(
             material=material,
-            today=self._vault.clock().date(),
+            today=self._vault.today(),
             settings=self._vault.settings.context,
             claims=claims,
             agent_hits=self._search_agent_memory(wanted.task),
@@ -289,8 +284,8 @@ class Contexts:
         vector_query, reasons = self._searching.embed_query(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
-            ranking, today = self._vault.settings.ranking, self._vault.clock().date()
-            material = MaterialReader(index, wanted, request, ranking, today, vector_query, is_kept).read()
+            search = Search(request, self._vault.settings.ranking, self._vault.today(), vector_query)
+            material = MaterialReader(index, wanted, search, is_kept).read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
             from memory_kb.index.note_chunks import describe_faults

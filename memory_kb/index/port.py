@@ -102,6 +102,7 @@ class Candidate(NamedTuple):
     names: str = ""
     source: str = ""
     position: int = 0
+    entry_id: str = ""
 
 
 class StoredChunk(NamedTuple):

@@ -16,7 +16,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit
 from memory_kb.search.candidates import Request
-from memory_kb.search.hits import retrieve
+from memory_kb.search.pipeline import Search, retrieve
 from memory_kb.stop_words import stop_words
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
 from memory_kb.terms import word_tokens
@@ -52,7 +52,7 @@ class AgentMemory:
             return ()
         assert self._index is not None
         wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
-        hits, _ = retrieve(self._index, wanted, self._vault.settings.ranking, self._vault.today())
+        hits, _ = retrieve(self._index, Search(wanted, self._vault.settings.ranking, self._vault.today()))
         return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
 
     def show(self, wanted: str) -> EntryView | None:

@@ -106,8 +106,8 @@ def without_copies(groups: Sequence[Group], shown: Iterable[Group]) -> list[Grou
 
 
 def _what_it_says(group: Group) -> tuple[object, ...]:
-    chunk = group.chunk
-    return chunk.title, chunk.kind, chunk.scope, chunk.status, bool(group.best.candidate.is_superseded), group.text
+    chunk, is_superseded = group.chunk, bool(group.best.section.candidate.is_superseded)
+    return chunk.title, chunk.kind, chunk.scope, chunk.status, is_superseded, group.text
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:

@@ -66,7 +66,9 @@ class WordFinder:
     """
 
     def __init__(self, index: Index, query: TextQuery, weights: Mapping[str, float]) -> None:
-        self._index = index
+        self._index, self.query = index, query
+        #: The sections that were read, by their keys.
+        self.said: dict[int, Said] = {}
         self._stems: dict[str, str] = {}
         tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
         stems = index.stems({token for found in tokens.values() for token in found})
@@ -97,14 +99,16 @@ class WordFinder:
         self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not needs_cutting(stem)}
 
     def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Said]:
-        """Return the query's words in every one of some sections."""
-        parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
-        found = self._find([part for chunk in parts for part in chunk])
-        return dict(zip(chunks, map(Said, found[::3], found[1::3], found[2::3]), strict=True))
+        """Return the query's words in every section that was read, some more among them."""
+        if new := {key: chunk for key, chunk in chunks.items() if key not in self.said}:
+            parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in new.values())
+            found = self._find([part for chunk in parts for part in chunk])
+            self.said |= zip(new, map(Said, found[::3], found[1::3], found[2::3]), strict=True)
+        return self.said
 
-    def name_terms(self, said: Said) -> tuple[list[str], list[str]]:
+    def name_terms(self, key: int) -> tuple[list[str], list[str]]:
         """Return the terms of the query that a section says or has above it, and those that it lacks."""
-        stems = {word.stem for words in said for word in words}
+        stems = {word.stem for words in self.said[key] for word in words}
         found = [term for stem, term in self.terms.items() if stem in stems]
         return found, [term for term in self.terms.values() if term not in found]
 
@@ -209,7 +213,6 @@ def _bare(text: str) -> str:
 def find_passages(
     finder: WordFinder | None,
     chunks: Mapping[int, StoredChunk],
-    said: Mapping[int, Said],
     nearness: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Passage]:
     """Return the passages that say a word of the query, and of every section that of the most `nearness`.
@@ -220,6 +223,7 @@ def find_passages(
     nearest = {key: scores.index(max(scores)) for key, scores in near.items()}
     if finder is None:
         return [_take_nearest(chunk, nearest.get(key)) for key, chunk in chunks.items()]
+    said = finder.read(chunks)
     return [passage for key, chunk in chunks.items() for passage in _cut(finder, nearest.get(key), chunk, said[key])]
 
 
@@ -248,9 +252,7 @@ def _cut(finder: WordFinder, nearest: int | None, chunk: StoredChunk, said: Said
         yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
 
 
-def score_entries(
-    index: Index, finder: WordFinder, chunks: Mapping[int, StoredChunk], said: Mapping[int, Said]
-) -> dict[int, float]:
+def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
     """Return what the query's words are worth in the whole entry of every section, by the section's key.
 
     A section that was read counts a word as often as it says it, any other of the entry once. An entry that is about
@@ -263,7 +265,7 @@ def score_entries(
     sizes = {entry: sum(len(chunks[key].content) if key in chunks else _UNREAD for key in entry) for entry in entries}
     # Beside others as long no entry is long: the files of a log, say.
     usual = max(_USUAL_ENTRY, min(sizes.values(), default=0))
-    scores: dict[int, float] = {}
+    said, scores = finder.read(chunks), dict[int, float]()
     for entry, size in sizes.items():
         read = [key for key in entry if key in chunks]
         counts = {stem: float(len(sections.intersection(entry))) for stem, sections in others.items()}

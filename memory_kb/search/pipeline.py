@@ -1,25 +1,34 @@
-"""Rank what a search finds, step by step: candidates, whole sections, their passages, passages joined, variety."""
+"""From a request to hits, step by step: candidates, whole sections, their passages, passages joined, variety."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
-from memory_kb.model import SCOPES, Filters
-from memory_kb.search.candidates import FoundCandidates, Request, find_candidates, part_by_entry
-from memory_kb.search.groups import Group, diversify, join_neighbours, unite_copies
-from memory_kb.search.passages import Passage, Said, WordFinder, find_passages, score_entries
+from memory_kb.model import SCOPES, Filters, Hit, Parts
+from memory_kb.search.candidates import CANDIDATES, FoundCandidates, Request, find_candidates, part_by_entry
+from memory_kb.search.groups import (
+    Group,
+    count_fitting,
+    diversify,
+    join_neighbours,
+    make_group,
+    spread,
+    unite_copies,
+    without_copies,
+)
+from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import (
     MOST_TIMES,
     SUPERSEDED_FACTOR,
+    WEIGHTS,
     RelevanceParts,
     Scored,
     ScoredSection,
     TextScore,
-    Weight,
     WordShares,
     compare_with_best,
     fuse,
@@ -37,6 +46,18 @@ from memory_kb.text import load_json
 MOST_SECTIONS = 24
 #: Sections of an entry that compete before its others, so that a long one leaves room for others.
 SECTIONS_FIRST = 2
+#: Words find little where the best passage says less of the query than this.
+WEAK = 1 / 3
+FEW_WORDS = "no passage says much of the query"
+
+
+class Search(NamedTuple):
+    """All that hits depend on beside the index: the request, how to rank, the day, and the query as a vector."""
+
+    request: Request
+    ranking: Ranking
+    today: date
+    vector_query: VectorQuery | None = None
 
 
 class SearchTrace(NamedTuple):
@@ -44,59 +65,68 @@ class SearchTrace(NamedTuple):
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
     those that no more specific scope says again, `groups` the kept ones with neighbours joined, each text once, as
-    they compete, and `ordered` the groups after the reranking. `finder` finds the query's words, and `said` are those
-    that each of the first sections says. `coverage` is about the share of the query, by the rarity of its words, that
-    the best passage says.
+    they compete, and `ordered` the groups after the reranking. `coverage` is about the share of the query, by the rarity
+    of its words, that the best passage says.
     """
 
     found: FoundCandidates
-    texts: Mapping[int, TextScore]
     sections: list[ScoredSection]
-    shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
     groups: list[Group]
     ordered: list[Group]
     coverage: float
     finder: WordFinder | None
-    said: Mapping[int, Said]
 
 
-def trace_search(
-    index: Index, request: Request, ranking: Ranking, today: date, vector_query: VectorQuery | None
-) -> SearchTrace:
+def retrieve(index: Index, search: Search) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+    """Return the hits of a search, best first, and notes for the user: that the query was changed, or they are weak."""
+    request, trace = search.request, trace_search(index, search)
+    groups = trace.ordered
+    first, rest = spread(groups, 1 if request.is_task else request.per_entry)
+    further = iter(()) if request.is_task else _find_further(index, search, trace)
+    while len(first) < request.limit and (sections := next(further, None)):
+        groups = [*groups, *without_copies(_rank_whole(index, search, trace, sections), groups)]
+        first, rest = spread(groups, request.per_entry)
+    ordered = first if request.is_task else [*first, *rest]
+    shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
+    hits = tuple(_make_hit(rank, group, request, trace) for rank, group in enumerate(shown, 1))
+    query, notes = trace.found.query, trace.found.notes
+    is_by_words = query and not query.phrases and request.mode == "auto" and search.vector_query is None
+    return hits, (*notes, FEW_WORDS) if hits and is_by_words and trace.coverage < WEAK else notes
+
+
+def trace_search(index: Index, search: Search) -> SearchTrace:
     """Do all steps of a search, and return the result of each."""
+    request, ranking, _, vector_query = search
     found = find_candidates(index, request, vector_query)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
-    weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
     # The score of a text that says every word of the query once.
     full_score = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     meaning_weight = _weigh_meaning(texts, full_score)
     trusted = found.trusted * meaning_weight
-    sections = _score_sections(found, texts, trusted, weights, ranking)
+    sections = _score_sections(search, found, texts, trusted)
     competing = _choose_competing(sections, by_entry=request.is_task)
 
     chunks = index.chunks(competing)
     finder = WordFinder(index, found.query, found.weights) if found.query else None
-    said = finder.read(chunks) if finder else {}
-    passages = find_passages(finder, chunks, said, found.nearness)
-    entries = score_entries(index, finder, chunks, said) if finder else {}
+    passages = find_passages(finder, chunks, found.nearness)
+    entries = score_entries(index, finder, chunks) if finder else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     if found.query and meaning_weight and not has_cjk(request.text):  # similarity needs words with spaces between them
         shares = _add_similarity(shares, passages, chunks, found.query, meaning_weight**2)
     words = normalise([share.total for share in shares]) if found.query else None
     parts = RelevanceParts(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
-    scored = score_passages([(competing[passage.key], passage) for passage in passages], parts, weights, ranking)
-    scored = _below_successors(index, scored, chunks)
+    pairs = [(competing[passage.key], passage) for passage in passages]
+    scored = _below_successors(index, score_passages(pairs, parts, ranking, shares))
 
-    kept = sorted(without_shadowed(index, scored, chunks, request.filters), key=_in_order)
+    kept = sorted(without_shadowed(index, scored, request.filters), key=_in_order)
     groups = join_neighbours(kept, chunks)
     groups = sorted(groups if request.is_task else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.is_task or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / full_score if full_score else 0.0
-    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, finder, said)
+    return SearchTrace(found, sections, scored, kept, groups, ordered, coverage, finder)
 
 
 def _weigh_meaning(texts: Mapping[int, TextScore], full_score: float) -> float:
@@ -109,7 +139,7 @@ def _weigh_meaning(texts: Mapping[int, TextScore], full_score: float) -> float:
     return 1.0 - share_of_words**2
 
 
-def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> dict[int, Candidate]:
+def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> dict[int, ScoredSection]:
     """Return the best sections, and those that say the same as one of them, by key.
 
     The best few of each entry come before its others. All sections compete where each entry is wanted, or where the
@@ -119,7 +149,7 @@ def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> d
     first, rest = part_by_entry(sections, SECTIONS_FIRST, lambda one: one.candidate.key - one.candidate.part)
     best = [*first, *rest][: None if cuts_all else MOST_SECTIONS]
     alike = {(section.candidate.title, section.relevance) for section in best}
-    return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
+    return {one.candidate.key: one for one in sections if (one.candidate.title, one.relevance) in alike}
 
 
 def _nearness_of(found: FoundCandidates, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
@@ -134,27 +164,23 @@ def _nearness_of(found: FoundCandidates, wanted: Sequence[tuple[int, int | None]
 
 
 def _score_sections(
-    found: FoundCandidates,
-    texts: Mapping[int, TextScore],
-    trusted: float,
-    weights: Mapping[int, Weight],
-    ranking: Ranking,
+    search: Search, found: FoundCandidates, texts: Mapping[int, TextScore], trusted: float
 ) -> list[ScoredSection]:
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
     relevance = fuse(
-        RelevanceParts(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), ranking
+        RelevanceParts(words, _nearness_of(found, [(key, None) for key in keys]), trusted), len(keys), search.ranking
     )
-    sections = [
-        ScoredSection(candidate, fit, weights[candidate.key].apply(fit))
-        for candidate, fit in zip(found.candidates, relevance, strict=True)
-    ]
+    sections = []
+    for candidate, fit in zip(found.candidates, relevance, strict=True):
+        weight = weigh(candidate, search.ranking, search.today)
+        sections.append(ScoredSection(candidate, weight, texts.get(candidate.key), fit, weight.apply(fit)))
     return sorted(sections, key=lambda section: (-section.score, -section.relevance))
 
 
 def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
-    candidate = item.candidate
+    candidate = item.section.candidate
     return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
 
 
@@ -196,19 +222,19 @@ def _add_similarity(
     ]
 
 
-def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:
+def _below_successors(index: Index, pool: list[Scored]) -> list[Scored]:
     """Return the scores, with superseded entries capped below their successors that were found too."""
-    stale = {chunks[item.candidate.key].entry_id for item in pool if item.candidate.is_superseded}
+    best: dict[str, float] = {}
+    stale = set[str]()
+    for item in pool:
+        candidate = item.section.candidate
+        best[candidate.entry_id] = max(item.score, best.get(candidate.entry_id, 0.0))
+        if candidate.is_superseded:
+            stale.add(candidate.entry_id)
     if not stale:
         return pool
-    best: dict[str, float] = {}
-    for item in pool:
-        entry_id = chunks[item.candidate.key].entry_id
-        best[entry_id] = max(item.score, best.get(entry_id, 0.0))
     most = {entry_id: _cap_superseded(index, entry_id, best) for entry_id in stale}
-    return [
-        item._replace(score=min(item.score, most.get(chunks[item.candidate.key].entry_id, item.score))) for item in pool
-    ]
+    return [item._replace(score=min(item.score, most.get(item.section.candidate.entry_id, math.inf))) for item in pool]
 
 
 def _cap_superseded(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
@@ -223,14 +249,81 @@ def _cap_superseded(index: Index, entry_id: str, best: Mapping[str, float]) -> f
     return min(scores, default=math.inf) * SUPERSEDED_FACTOR
 
 
-def without_shadowed(
-    index: Index, pool: Sequence[Scored], chunks: Mapping[int, StoredChunk], filters: Filters
-) -> list[Scored]:
+def without_shadowed(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Scored]:
     """Leave out what a more specific scope says again under the same id."""
-    scopes = index.scopes_of({chunk.entry_id for chunk in chunks.values()}, filters)
-    found = ((scored, chunks[scored.candidate.key]) for scored in pool)
-    return [scored for scored, chunk in found if not _is_shadowed(chunk.scope, scopes.get(chunk.entry_id))]
+    scopes = index.scopes_of({item.section.candidate.entry_id for item in pool}, filters)
+
+    def is_shadowed(one: Candidate) -> bool:
+        return not scopes.get(one.entry_id, frozenset()).isdisjoint(SCOPES[: SCOPES.index(one.scope)])
+
+    return [item for item in pool if not is_shadowed(item.section.candidate)]
 
 
-def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
-    return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
+def _find_further(index: Index, search: Search, trace: SearchTrace) -> Iterator[list[ScoredSection]]:
+    """Yield more sections, best first: candidates that were not cut, then those that are none.
+
+    The relevance of the latter is their score as a share of the best candidate's.
+    """
+    cut = {item.passage.key for item in trace.scored}
+    if uncut := [one for one in trace.sections if one.candidate.key not in cut]:
+        yield uncut
+    found, request = trace.found, search.request
+    if found.query is not None and len(trace.sections) >= CANDIDATES:
+        known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
+        more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
+        new = ((one, one.rank / best if best else 1.0) for one in more if one.key not in known)
+        yield [ScoredSection(one, weigh(one, search.ranking, search.today), None, fit, 0.0) for one, fit in new]
+
+
+def _rank_whole(index: Index, search: Search, trace: SearchTrace, sections: Sequence[ScoredSection]) -> list[Group]:
+    """Return sections as groups, in their order, each as its best passage."""
+    chunks = index.chunks(one.candidate.key for one in sections)
+    passages = find_passages(trace.finder, chunks)
+    # The last of each section, the best one, is kept.
+    best_passage = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
+    scored = []
+    for one in sections:
+        fit, passage = one.relevance, best_passage[one.candidate.key]
+        scored.append(Scored(one, passage, fit, None, fit, 1.0, one.weight.apply(fit)))
+    kept = without_shadowed(index, scored, search.request.filters)
+    return [make_group(item, chunks[item.passage.key]) for item in kept]
+
+
+def _make_hit(rank: int, group: Group, request: Request, trace: SearchTrace) -> Hit:
+    first, best, weight, explanation = group.chunk, group.best, group.best.section.weight, tuple[str, ...]()
+    if request.explain:
+        from memory_kb.search.explain import explain_hit
+
+        explanation = explain_hit(group, rank, trace.groups, trace.finder)
+    return Hit(
+        rank=rank,
+        id=first.entry_id,
+        title=first.title,
+        kind=first.kind,
+        type=first.type,
+        scope=first.scope,
+        status=first.status,
+        path=first.source,
+        line=group.line,
+        end_line=group.end_line,
+        score=_round(best.score),
+        parts=Parts(
+            bm25=None if best.bm25 is None else _round(best.bm25),
+            vector=None if best.vector is None else _round(best.vector),
+            relevance=_round(best.relevance),
+            prominence=_round(weight.prominence),
+            scope=weight.scope,
+            prominence_factor=_round(weight.factor),
+        ),
+        text=group.text,
+        explanation=explanation,
+        copies=group.copies,
+    )
+
+
+def _round(value: float) -> float:
+    """Return a number to six significant digits.
+
+    A weak match beside a strong one is still above 0.
+    """
+    return float(f"{value:.6g}")

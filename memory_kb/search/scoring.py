@@ -296,27 +296,29 @@ class Weight(NamedTuple):
 
 
 class ScoredSection(NamedTuple):
-    """A candidate as a whole, with its score."""
+    """A candidate as a whole, with its score; `text` is None in a search without words."""
 
     candidate: Candidate
+    weight: Weight
+    text: TextScore | None
     relevance: float
     score: float
 
 
 class Scored(NamedTuple):
-    """A passage of a candidate with the factors of its score.
+    """A passage of a section with the factors of its score.
 
     A part that the query does not use is None; `share` is what counts of a further passage of the same section.
     """
 
-    candidate: Candidate
+    section: ScoredSection
     passage: Passage
     bm25: float | None
     vector: float | None
     relevance: float
     share: float
     score: float
-    weight: Weight
+    shares: WordShares | None = None
 
 
 def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
@@ -328,27 +330,27 @@ def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
 
 
 def score_passages(
-    passages: Sequence[tuple[Candidate, Passage]],
+    passages: Sequence[tuple[ScoredSection, Passage]],
     parts: "RelevanceParts",
-    weights: Mapping[int, Weight],
     ranking: Ranking,
+    shares: Sequence[WordShares] = (),
 ) -> list[Scored]:
     """Return passages with their scores, best first.
 
-    Of the passages of one section only the best counts in full. `weights` has each candidate's by its key.
+    Of the passages of one section only the best counts in full. `shares` are what their words are made of.
     """
     relevance = fuse(parts, len(passages), ranking)
     further = Counter[int]()
     scored = []
     for place in sorted(range(len(passages)), key=lambda place: -relevance[place]):
-        candidate, passage = passages[place]
-        is_whole_note = candidate.part == 0 and candidate.is_single
-        share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
-        further[candidate.key] += 1
+        section, passage = passages[place]
+        is_whole_note = section.candidate.part == 0 and section.candidate.is_single
+        share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[passage.key]
+        further[passage.key] += 1
         bm25, vector = (None if one is None else one[place] for one in parts[:2])
-        weight = weights[candidate.key]
-        score = share * weight.apply(relevance[place])
-        scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, weight))
+        score = share * section.weight.apply(relevance[place])
+        own = shares[place] if shares else None
+        scored.append(Scored(section, passage, bm25, vector, relevance[place], share, score, own))
     scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 

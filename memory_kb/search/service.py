@@ -151,10 +151,11 @@ class Searching:
         self, index: SqliteIndex | PostgresIndex, request: Request, embedded: EmbeddedQuery, degraded: tuple[str, ...]
     ) -> SearchResult:
         """Rank the hits of one index, and name the files that it holds only in part."""
-        from memory_kb.search.hits import FEW_WORDS, retrieve
+        from memory_kb.search.pipeline import FEW_WORDS, Search, retrieve
 
-        (vector_query, reasons), today = embedded, self._vault.clock().date()
-        hits, notes = retrieve(index, request, self._vault.settings.ranking, today, vector_query)
+        vector_query, reasons = embedded
+        ranking, today = self._vault.settings.ranking, self._vault.today()
+        hits, notes = retrieve(index, Search(request, ranking, today, vector_query))
         if self._index.may_embed and not reasons:
             notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
         cut, faults = index.cut_files(), index.faults(request.filters)
@@ -283,7 +284,7 @@ class Searching:
         """Update the index, and explain what a search in this vault does not show."""
         from memory_kb.index.listing import explain_unread, find_entry_by_name
         from memory_kb.reports import WhyNot
-        from memory_kb.search.explain import Absence
+        from memory_kb.search.why_not import Absence
 
         self._index.refresh()
         constructed, unnamed = self.name_key_terms(request)
@@ -306,11 +307,11 @@ class Searching:
     ) -> WhyNot:
         """Explain what a search in an index does not show."""
         from memory_kb.reports import WhyNot
-        from memory_kb.search.explain import Case, explain_absence
+        from memory_kb.search.pipeline import Search
+        from memory_kb.search.why_not import explain_absence
 
-        ranking, today = self._vault.settings.ranking, self._vault.clock().date()
-        case = Case(index, entry, index.keys_of(entry), request, ranking, today, embedded.vector_query)
-        why = explain_absence(case)
+        ranking, today = self._vault.settings.ranking, self._vault.today()
+        why = explain_absence(index, Search(request, ranking, today, embedded.vector_query), entry)
         return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *embedded.reasons))
 
 
