@@ -18,8 +18,8 @@ from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web import entry_pages, vault_pages
+from memory_kb.web.addresses import ATTACHMENT_TYPES
 from memory_kb.web.auth import Auth
-from memory_kb.web.note_syntax import ATTACHMENT_TYPES
 from memory_kb.web.site import STATIC, PageRequest, PageRoute, Site, SiteInfo
 from memory_kb.workers import NamedVault, make_say
 

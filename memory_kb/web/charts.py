@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from memory_kb.model import Entry, Parts
 from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
 from memory_kb.text import pluralize
+from memory_kb.web.addresses import entry_address
 
 WIDTH, HEIGHT = 320.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
@@ -118,17 +119,6 @@ def read_diff(diff: str) -> Iterator[tuple[str, str]]:
     kinds = (("--- ", "file"), ("+++ ", "file"), ("@@", "place"), ("+", "added"), ("-", "removed"))
     for line in diff.splitlines():
         yield next((kind for start, kind in kinds if line.startswith(start)), "same"), line
-
-
-def entry_address(entry_id: str, path: str | None = None, line: int | None = None, page: str = "/entry") -> str:
-    """Return the address of an entry; its place distinguishes it from others with the same id.
-
-    Example:
-        >>> entry_address("a b", "x.md", 3)
-        '/entry?id=a+b&at=x.md%3A3'
-    """
-    pairs = {"id": entry_id} | ({"at": f"{path}:{line or 1}"} if path else {})
-    return f"{page}?{urlencode(pairs)}"
 
 
 def show_time(moment: datetime | str | None) -> str:

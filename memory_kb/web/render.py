@@ -16,15 +16,8 @@ from markupsafe import Markup
 from memory_kb.markdown.headings import find_anchor, find_headings, sections_by_heading
 from memory_kb.markdown.links import find_tags
 from memory_kb.model import Span
-from memory_kb.web.note_syntax import (
-    add_note_syntax,
-    attachment_address,
-    is_harmless,
-    link_attributes,
-    media_kind,
-    name_place,
-    nest,
-)
+from memory_kb.web.addresses import attachment_address, is_harmless, link_attributes, media_kind, name_place
+from memory_kb.web.note_syntax import add_note_syntax, nest
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
