@@ -19,7 +19,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.settings import Ranking
 from memory_kb.store.project_files import Attachments
 from memory_kb.web.app import check_attachment
-from memory_kb.web.charts import Curve, draw_curve
+from memory_kb.web.filters import Curve, draw_curve
 from memory_kb.web.render import LinkBase, render_note
 from memory_kb.web.vault_pages import render_passage
 

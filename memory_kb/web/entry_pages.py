@@ -23,7 +23,7 @@ from memory_kb.model import KINDS, PRIORITIES, STATUSES
 from memory_kb.regular_files import read_file
 from memory_kb.reports import RunReport
 from memory_kb.text import load_json, read_words
-from memory_kb.web.charts import draw_curve
+from memory_kb.web.filters import draw_curve
 from memory_kb.web.render import (
     MAX_RENDERED,
     Embedded,

@@ -38,7 +38,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
 from memory_kb.text import hash_of, printable
 from memory_kb.vault import lower_priority
-from memory_kb.web.charts import FILTERS
+from memory_kb.web.filters import FILTERS
 from memory_kb.web_queries import FilterValues, Recent
 from memory_kb.workers import GRACE_SECONDS, NamedVault, Workers, make_say
 

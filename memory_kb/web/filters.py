@@ -1,4 +1,4 @@
-"""Charts, diffs and dates as filters of the templates."""
+"""The filters of the templates: charts, diffs, dates and values; and the curve of a prominence."""
 
 from __future__ import annotations
 
