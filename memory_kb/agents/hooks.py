@@ -16,11 +16,9 @@ from memory_kb.agents.agent import EVENTS, Agent
 from memory_kb.agents.payloads import (
     HookAnswer,
     HookCall,
-    find_touched_file,
     format_answer,
     format_question,
     format_refusal,
-    read_edits,
     read_results,
 )
 from memory_kb.errors import UsageError
@@ -270,6 +268,8 @@ class Hooks:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
         if not (call.session and agent.hook_for("tool")):
             return ""
+        from memory_kb.agents.touched_files import find_touched_file
+
         file = find_touched_file(call, self._vault.project)
         if not file:
             return ""
@@ -287,6 +287,7 @@ class Hooks:
         is_wanted = agent.refusal and self._vault.settings.context.hooks
         if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
+        from memory_kb.agents.touched_files import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
