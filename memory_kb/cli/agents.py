@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 _USER = option("--user scope", "For everything you do, not for one project.", flag_value="user")
-_PROJECT = option("--project scope", "For one project [default].", flag_value="project", default="project")
+_PROJECT = option(
+    "--project scope", "For one project [default].", flag_value="project", default="project", show_default=False
+)
 _FOLDER = option("--folder", "The project [default: the vault's folder].", metavar="DIR")
 _YES = flag("--yes", "Do not ask on a terminal.")
 
@@ -46,8 +48,8 @@ def install_verb(options: Options, /, agent: str | None, yes: bool, **where: Any
     AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode; without it the agents on this machine are listed.
 
     It gets the MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
-    else in those files stays as it is. `uninstall` removes exactly what this added. Then each hook and the server are called
-    once, as the agent would.
+    else in those files stays as it is, and `uninstall` removes exactly what was added. Afterwards each hook and the server are
+    called once, as the agent would call them.
 
     \b
     memory-kb install claude-code --dry-run
@@ -120,10 +122,12 @@ def _confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes
 def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int:
     """Share policies and rules with an agent's own memory, or check it.
 
-    AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line, and a file of ours beside it the policies and
-    rules that always hold; Codex, whose memory is one for all projects, also gets instructions to leave that file alone. A text that
-    was changed in that file since goes into the vault, after a question or with --yes; one that was changed on both sides stays as
-    it is in both. With --remove a file that nobody wrote to since is byte for byte what it was; `undo` is the way back for the vault.
+    AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line that points to a file of ours beside it, with
+    the policies and rules that always hold. Codex has one memory for all projects; it also gets instructions to leave that file alone.
+
+    If a text was changed in that file, the vault takes the change over, after a question or with --yes; if it was changed on both
+    sides, both stay as they are. --remove takes all of it out again: a file that nobody else wrote to is byte for byte what it was.
+    `undo` reverts what changed in the vault.
 
     `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working trees
     that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.

@@ -116,12 +116,13 @@ def verb(
     """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        command: click.Command = (family or click).command(name, params=[*SHARED], **how)(click.pass_obj(function))
+        command: click.Command = (family or click).command(name, **how)(click.pass_obj(function))
         if allow_secret:
             command.params.append(_ALLOW_SECRET)
         if dry_run:
             help = dry_run if isinstance(dry_run, str) else "Show what would change, write nothing."
             command.params.append(_share("--dry-run", "dry_run", help, is_flag=True))
+        command.params.extend(SHARED)
         return command
 
     return make
@@ -135,6 +136,7 @@ def option(
         settings["type"] = click.Choice(tuple(choice))
     if "within" in settings:
         settings["type"] = click.IntRange(*settings.pop("within"))
+        settings.setdefault("metavar", "N")
     settings.setdefault("show_default", settings.get("default") is not None)
     return click.option(*names.split(), help=help, multiple=many, **settings)
 
@@ -188,7 +190,7 @@ tag_option = option("--tag tags", "A tag; may be given several times.", many=Tru
 
 def job_options(job: str, task: str = "The task of that job.") -> Callable[[_F], _F]:
     """Add `--job` and `--task`, with what each is for."""
-    return together(option("--job", job), option("--task", task))
+    return together(option("--job", job, metavar="JOB"), option("--task", task, metavar="TASK"))
 
 
 def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[[_F], _F]:

@@ -112,8 +112,8 @@ _ALL = flag("--all whole", "List every finding, not the first 50.")
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
-    Beyond lint it reads every file, cuts up anew what changed since it last agreed with the index, checks the database,
-    looks for killed runs, and with --fix repairs these.
+    Beyond `lint` it reads every file, compares what changed since the last check with the index, checks the database and looks for
+    killed runs. With --fix it repairs these.
 
     \b
     memory-kb doctor --fix
@@ -139,8 +139,8 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    Fields, blocks, ids, links, secrets. Exits with 7 on findings. A word that is not known is listed once, and of
-    over 50 findings the first; --all lists every one.
+    It checks fields, blocks, ids, links and secrets, and exits with 7 when it finds something. An unknown word is listed once, and
+    no more than 50 findings are; --all lists every one.
 
     \b
     memory-kb lint

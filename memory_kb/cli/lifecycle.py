@@ -63,8 +63,8 @@ def consolidate_verb(options: Options, /, stage: str | None) -> int:
 def maintain_verb(options: Options, /, force: bool) -> int:
     """Do what is due: each step of the maintenance once a week.
 
-    It counts what was retrieved outside of sessions, consolidates, sweeps over the rules, looks for damage and
-    deletes what is old in the logs. `session end` does it by itself when it is due.
+    It counts what was retrieved outside of sessions, does `consolidate`, `sweep` and `doctor`, and deletes what is old in the logs.
+    `session end` does it by itself when it is due.
 
     \b
     memory-kb maintain
@@ -181,8 +181,8 @@ _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for rev
 def compact_verb(options: Options, /, **chosen: Any) -> int:
     """Merge entries that say the same.
 
-    Entries that say the same become one, which keeps the longest text and what all of them have counted; the others go to archive/
-    with a link to it. Retired entries go there too. What differs in a number, a name or a negation is never merged.
+    They become one entry, with the longest text and the counts of all; the others go to archive/ with a link to it. Retired entries
+    go there too. Entries that differ in a number, a name or a negation are never merged.
 
     \b
     memory-kb compact --dry-run
@@ -242,7 +242,8 @@ _TOLD = {
 def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     """Build the episodes of a session from its events.
 
-    A session that names several tasks gets an episode for each. One that went on renews its episode, unless somebody has edited that.
+    A session that names several tasks gets an episode for each. The episode of a session that went on is built anew, unless somebody
+    has edited it.
 
     \b
     memory-kb reflect burst_20260321T120000_001
@@ -397,7 +398,7 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     """Extract memories from a session that is over, in ten scopes.
 
     A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and
-    the others go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
+    the others go on. Policies and the like become proposals in review/; everything else is stored with the events it is drawn from.
 
     \b
     memory-kb extract 0b1c42

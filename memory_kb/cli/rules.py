@@ -99,7 +99,7 @@ def list_rules(options: Options, /, **chosen: Any) -> None:
 def select_rules(options: Options, /, type_: str | None, **chosen: Any) -> None:
     """Print the rules and pitfalls for a task, ready for a prompt, best first.
 
-    A rule fits by its tags; a label or type that is none of them changes nothing.
+    A rule fits when a label or the type is one of its tags; a label that no rule has changes nothing.
 
     \b
     memory-kb rules select --label streaming --label sse --type bug
@@ -267,7 +267,7 @@ skills_verb.add_command(show_verb)
 def search_skills(options: Options, /, query: tuple[str, ...], **chosen: Any) -> None:
     """Find skills that fit QUERY, in the order in which to try them.
 
-    Their place is drawn from how often they worked, so that new ones get their turn (Thompson sampling).
+    Their order is drawn at random, weighted by how often they worked, so that new ones get their turn (Thompson sampling).
 
     \b
     memory-kb skills search "cut a release" --seed 1 --json

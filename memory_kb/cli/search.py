@@ -59,7 +59,7 @@ _MODE = option("--mode", "How to search.", choice=["auto", "text", "vector", "hy
 @verb("search")
 @click.argument("query", nargs=-1)
 @limit_option("The most hits to show.", least=1, most=1000)
-@option("--max-chars", "Stop before the texts get longer than this together.", within=(0,), default=0)
+@option("--max-chars", "Stop before all texts together get longer than this; 0 is no limit.", within=(0,), default=0)
 @_MODE
 @flag("--explain", "Show how each score came about.")
 @flag("--no-sync", "Do not look for changed files first.")
@@ -71,11 +71,12 @@ _MODE = option("--mode", "How to search.", choice=["auto", "text", "vector", "hy
 def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
-    Words are looked for in any order, and more of them score higher. "Exact phrases" must occur as
-    they are, -words must not occur (put -- before a query that starts with one). Both are plain words in a
-    sentence, which ends with a mark like ? or ., and so are options of commands that the notes write, like
-    rm -rf. --kind session searches the logs of past sessions instead, as `session search` does. Of one note
-    three hits are shown while others match; --json has all in one list.
+    Words may stand in any order; the more of them a passage has, the higher it scores. An "exact phrase" must occur, a -word
+    must not (put -- before a query that starts with one). In a sentence, which ends with a mark such as ? or a full stop, both are plain
+    words, and so are options of commands that occur in the notes, such as rm -rf.
+
+    At most three hits of one note are shown while others match; --json lists all. --kind session searches the logs of past
+    sessions instead, as `session search` does.
 
     \b
     memory-kb search flaky tests
@@ -126,8 +127,8 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:
     """Explain why a search, or a hook at a prompt, does not show an entry.
 
-    It names the step that left it out, and the score it would need. ID is an id, a unique beginning of one, or
-    path.md:LINE.
+    It names the step of the search that dropped the entry, and the score that the entry would need. ID is an id, a unique
+    beginning of one, or path.md:LINE.
 
     \b
     memory-kb why-not "flaky tests" 69712e00
@@ -258,7 +259,7 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     """Print what an agent should know before a task.
 
     What always holds comes first, then what fits the task: learnings, procedures, rules, patterns to avoid.
-    The text is marked as background, so that it is not learned from again. With --session a CONTINUITY.md that is there is brought
+    The text is marked as background, so that nothing is learned from it again. With --session, an existing CONTINUITY.md is brought
     up to date.
 
     \b
