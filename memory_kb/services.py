@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memory_kb.editing.examination import Examination
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
+    from memory_kb.episodes.trace import Traces
     from memory_kb.git.evaluation import Evaluation
     from memory_kb.git.service import Git
     from memory_kb.importers.service import Imports
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from memory_kb.search.service import Searching
     from memory_kb.sessions.maintenance import EndedSession, Maintenance
     from memory_kb.sessions.service import Sessions
-    from memory_kb.sessions.trace import Traces
     from memory_kb.skills.service import Skills
     from memory_kb.store.undo import Undo
     from memory_kb.store.writer import Writer
@@ -157,7 +157,6 @@ class Services:
             outcomes=own.outcomes,
             review=own.review,
             index_events=own.sessions.index_part,
-            trace=own.traces.of,
         ).run()
 
     @cached_property
@@ -387,7 +386,7 @@ class Services:
 
     @cached_property
     def traces(self) -> Traces:
-        from memory_kb.sessions.trace import Traces
+        from memory_kb.episodes.trace import Traces
 
         return Traces(self.sessions.files, self._ended.unwritten_end if self._ended else None)
 
@@ -416,7 +415,7 @@ class Services:
     def episodes(self) -> Episodes:
         from memory_kb.episodes.service import Episodes
 
-        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of)
+        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces)
 
     @cached_property
     def diary(self) -> Diary:
@@ -429,7 +428,7 @@ class Services:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.of)
+        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.has_changed_files)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -14,7 +14,7 @@ from support import notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.episodes.diary_text import cut_sections, items_of
 from memory_kb.episodes.episode import choose_ageing
-from memory_kb.sessions.trace import trace_session
+from memory_kb.episodes.trace import trace_session
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]

@@ -11,8 +11,8 @@ from conftest import NOW, Files, write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.episodes.episode import make_episode
+from memory_kb.episodes.trace import trace_session
 from memory_kb.memory import Memory
-from memory_kb.sessions.trace import trace_session
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import Event
 

@@ -27,10 +27,10 @@ from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
 from memory_kb.episodes.diary_text import cut_sections, items_of, write_body
 from memory_kb.episodes.episode import make_episode, title_of
+from memory_kb.episodes.tool_calls import read_fault
+from memory_kb.episodes.trace import trace_session
 from memory_kb.errors import ProviderFailed
 from memory_kb.injected_text import mark_as_own
-from memory_kb.sessions.tool_calls import read_fault
-from memory_kb.sessions.trace import trace_session
 from memory_kb.store.session_events import Event
 
 Open = Callable[..., KnowledgeBase]

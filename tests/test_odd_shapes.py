@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from memory_kb.episodes.trace import trace_session
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.markdown.links import find_links
-from memory_kb.sessions.trace import trace_session
 from memory_kb.store.session_events import Event
 
 SIZE = 190_000

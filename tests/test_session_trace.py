@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memory_kb.episodes.diary_text import judge_outcome
 from memory_kb.episodes.episode import make_episode
-from memory_kb.session_facts import CheckResult, Commit, Trace
-from memory_kb.sessions.tool_calls import Call, read_answer, read_fault, read_tool_call
-from memory_kb.sessions.trace import trace_session
+from memory_kb.episodes.session_facts import CheckResult, Commit, Trace
+from memory_kb.episodes.tool_calls import Call, read_answer, read_fault, read_tool_call
+from memory_kb.episodes.trace import trace_session
 from memory_kb.store.session_events import Event
 
 GOOD, BAD = CheckResult("test", is_ok=True), CheckResult("build", is_ok=False)

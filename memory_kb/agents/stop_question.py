@@ -42,7 +42,7 @@ def should_ask(events: Iterable[Event]) -> bool:
         >>> should_ask([prompt, prompt, edit]), should_ask([prompt, prompt, edit, prompt])
         (False, True)
     """
-    from memory_kb.sessions.tool_calls import read_tool_call
+    from memory_kb.episodes.tool_calls import read_tool_call
 
     prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, False, False
     for event in events:

@@ -21,6 +21,7 @@ from memory_kb.episodes.diary_text import (
     infer_category,
     read_diary,
 )
+from memory_kb.episodes.session_facts import Trace
 from memory_kb.learning.agent_learnings import SessionCounts, judge_rule
 from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
@@ -426,3 +427,28 @@ def plan_more_sources(
     at = max(moment_of(one.diary.timestamp, now) for one in more)
     said = f"{pluralize(len(more), 'more episode')} {'says' if len(more) == 1 else 'say'} so."
     return plan_sighting(memory, [one.memory.id for one in more], at, said, added)
+
+
+def find_hard_events(traces: Iterable[Trace]) -> list[Learning]:
+    """Return the hard events of a session as proposals, one for each cause.
+
+    A cause that was seen before has the same key or text.
+    """
+    found = []
+    for trace in traces:
+        for retry in trace.retries:
+            failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
+            text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
+            key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
+            found.append(_make_proposal(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace))
+        for reverted in trace.reverted:
+            title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"
+            text, key = f"{title} on request: “{reverted.request}”", f"reverted/{trace.session}/{reverted.seq}"
+            found.append(_make_proposal(title, text, key, reverted.seq, trace))
+    return list({learning.key: learning for learning in reversed(found)}.values())[::-1]
+
+
+def _make_proposal(title: str, text: str, key: str, seq: int, trace: Trace) -> Learning:
+    fields: dict[str, Value] = {"status": "proposed", "session_id": trace.session, "source_events": [str(seq)]}
+    draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
+    return Learning(draft, Location(), key, f"Seen in session {trace.session}, event {seq}.", trace.session)

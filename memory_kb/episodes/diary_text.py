@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
+from memory_kb.episodes.session_facts import ActionLine, Trace
 from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport
-from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.session_events import normal_time
 from memory_kb.text import encode, first_lines, hash_of, printable, shorten

@@ -22,13 +22,13 @@ from memory_kb.episodes.diary_text import (
     tidy,
     write_body,
 )
+from memory_kb.episodes.session_facts import Trace
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.render_entry import Draft, plan_entry, without_empty
 from memory_kb.learning.user_text import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place
-from memory_kb.session_facts import Trace
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import seconds_between

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, PatternReport
+from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, PatternReport, find_hard_events
 from memory_kb.episodes.diary_text import (
     DiaryEntry,
     EpisodeResult,
@@ -29,6 +29,7 @@ from memory_kb.episodes.episode import (
     references,
     title_of,
 )
+from memory_kb.episodes.session_facts import Trace
 from memory_kb.errors import UsageError
 from memory_kb.learning.agent_learnings import RuleGate
 from memory_kb.learning.compaction import archive_path, plan_archiving
@@ -39,12 +40,14 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
 from memory_kb.reports import Learned, RunReport
-from memory_kb.session_facts import Trace, TraceSession
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles, find_id
 from memory_kb.store.writer import Writer
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 from memory_kb.vault import Vault
+
+if TYPE_CHECKING:
+    from memory_kb.episodes.trace import Traces
 
 _READ = ("active", "compacted", "archived")
 
@@ -58,7 +61,7 @@ class Episodes:
     _memories: Memories
     _models: Models
     _rule_gate: RuleGate
-    _trace: TraceSession
+    _traces: Traces
 
     def reflect(
         self,
@@ -76,7 +79,7 @@ class Episodes:
         """
         files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
-        traces = self._trace(session, on_problem)
+        traces = self._traces.of(session, on_problem)
         notices: list[str] = []
         known = {memory.id: memory for memory in self._memories.of_kinds("episode")}
         asked = None if dry_run else notices
@@ -107,6 +110,10 @@ class Episodes:
             notices += [notice] if notice else []
             episode = make_episode(place, now, is_first=is_first, diary=diary)
         return plan_episode(episode, self._memories.read_from_file(there) if there else None, folder_of, now)
+
+    def propose_hard_events(self, session: str, *, dry_run: bool = False) -> RunReport:
+        """Propose pitfalls for review: commands that worked after a small change, and changes that were reverted."""
+        return self._memories.ingest("capture", find_hard_events(self._traces.of(session)), dry_run=dry_run)[1]
 
     def episode(
         self,

@@ -1,4 +1,4 @@
-"""The verb capture: keep what people state with an explicit marker; and propose the hard events of a session's log."""
+"""The verb capture: keep what people state with an explicit marker."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.markers import Statement, find_credential, find_statements
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
-from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
-from memory_kb.session_facts import Trace
 from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, check_id, find_id
 from memory_kb.text import shorten
@@ -131,31 +128,6 @@ def _name_message(event: Event, session: str | None, now: datetime) -> tuple[str
         return f"{event.seq}", f" in session {session}, event {event.seq}"
     digest = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
     return (digest, f" in session {session}") if session else (f"{digest}/{event.ts or now.isoformat()}", "")
-
-
-def find_hard_events(traces: Iterable[Trace]) -> list[Learning]:
-    """Return the hard events of a session as proposals, one for each cause.
-
-    A cause that was seen before has the same key or text.
-    """
-    found = []
-    for trace in traces:
-        for retry in trace.retries:
-            failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
-            text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
-            key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
-            found.append(_make_proposal(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace))
-        for reverted in trace.reverted:
-            title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"
-            text, key = f"{title} on request: “{reverted.request}”", f"reverted/{trace.session}/{reverted.seq}"
-            found.append(_make_proposal(title, text, key, reverted.seq, trace))
-    return list({learning.key: learning for learning in reversed(found)}.values())[::-1]
-
-
-def _make_proposal(title: str, text: str, key: str, seq: int, trace: Trace) -> Learning:
-    fields: dict[str, Value] = {"status": "proposed", "session_id": trace.session, "source_events": [str(seq)]}
-    draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
-    return Learning(draft, Location(), key, f"Seen in session {trace.session}, event {seq}.", trace.session)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING
 from memory_kb.reports import RunReport
-from memory_kb.session_facts import TraceSession
 from memory_kb.store.changes import Change, Plan, plan_fields
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.session_events import Event, strings_of
@@ -243,7 +242,7 @@ class Outcomes:
     _writer: Writer
     _memories: Memories
     _recognise: Callable[[str], str | None]
-    _trace: TraceSession
+    _has_changed_files: Callable[[str], bool]
 
     def outcome(
         self,
@@ -428,9 +427,6 @@ class Outcomes:
 
     def _words_of(self, sessions: Iterable[str]) -> frozenset[str]:
         return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
-
-    def _has_changed_files(self, session: str) -> bool:
-        return any(trace.changed or trace.commits for trace in self._trace(session))
 
     def _write_credits(
         self, about: Outcome, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool

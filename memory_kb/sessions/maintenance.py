@@ -14,11 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UnreadableInput, UsageError, explain_refusal
-from memory_kb.learning.capture import find_hard_events
 from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
-from memory_kb.session_facts import TraceSession
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 from memory_kb.store.session_log import SESSION_OUTCOMES
 from memory_kb.text import moment_text, parse_date, pluralize
@@ -272,7 +270,6 @@ class SessionEnd:
     outcomes: Outcomes
     review: Review
     index_events: Callable[[str], PartResult]
-    trace: TraceSession
 
     def run(self) -> tuple[StepReport, ...]:
         """Run the five steps, and return one report for each, after those of runs that were recovered."""
@@ -343,8 +340,7 @@ class SessionEnd:
         runs = []
         if self.vault.settings.learning.capture != "off":
             runs.append(self.captures.capture(session=self.session, dry_run=self.dry_run).run)
-        if learnings := find_hard_events(self.trace(self.session)):
-            runs.append(self.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
+        runs.append(self.episodes.propose_hard_events(self.session, dry_run=self.dry_run))
         return report_changes(runs, "learning kept or proposed", "learnings kept or proposed")
 
     def _extraction(self) -> PartResult:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from memory_kb.episodes.tool_calls import Call, ToolOutcome, pending_key, pop_call, read_answer, read_tool_call
 from memory_kb.injected_text import is_own_call
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
-from memory_kb.sessions.tool_calls import Call, ToolOutcome, pending_key, pop_call, read_answer, read_tool_call
 from memory_kb.store.session_events import Event, searchable
 from memory_kb.terms import jaccard, word_tokens
 from memory_kb.text import count_tokens

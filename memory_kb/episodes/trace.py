@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterable
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from memory_kb.injected_text import is_own_call
-from memory_kb.learning.conversation import clean_for_model, is_human
-from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
-from memory_kb.learning.text_comparison import is_replaced
-from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
-from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
-from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import (
+from memory_kb.episodes.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
+from memory_kb.episodes.shell import Command, is_risky, is_small_change
+from memory_kb.episodes.tool_calls import (
     CHECKS,
     Call,
     CallFault,
@@ -24,6 +19,11 @@ from memory_kb.sessions.tool_calls import (
     read_answer,
     read_tool_call,
 )
+from memory_kb.injected_text import is_own_call
+from memory_kb.learning.conversation import clean_for_model, is_human
+from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
+from memory_kb.learning.text_comparison import is_replaced
+from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
 from memory_kb.store.session_events import Event, seconds_between
 from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles
 from memory_kb.terms import has_cjk
@@ -87,6 +87,10 @@ class Traces:
         self._coming = coming
         self._key: tuple[str, int] = "", 0
         self._last: tuple[Trace, ...] = ()
+
+    def has_changed_files(self, session: str) -> bool:
+        """Return whether a session changed a file or made a commit."""
+        return any(trace.changed or trace.commits for trace in self.of(session))
 
     def of(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
         """Return the facts of a session, one trace for each task; `on_problem` gets the lines that are no events."""

@@ -1,6 +1,5 @@
 """The facts of a session, as its log has them: what was done, what failed, and how it ended."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -108,7 +107,3 @@ class Trace(NamedTuple):
     def is_empty(self) -> bool:
         """Whether nothing was done that is worth an episode: a question and its answer are none."""
         return not (self.actions or self.outcome or self.summary)
-
-
-#: Returns the facts of a session, one trace for each task; a second argument is called with lines that are no events.
-TraceSession = Callable[..., tuple[Trace, ...]]
