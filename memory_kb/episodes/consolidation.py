@@ -21,9 +21,8 @@ from memory_kb.episodes.diary_text import (
     infer_category,
     read_diary,
 )
-from memory_kb.episodes.session_facts import Trace
+from memory_kb.episodes.session_facts import Trace, generalise, is_bare, is_informative, same_words
 from memory_kb.learning.agent_learnings import SessionCounts, judge_rule
-from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import Draft, moment_of

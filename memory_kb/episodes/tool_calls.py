@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.credentials import redact
+from memory_kb.episodes.session_facts import generalise, same_words
 from memory_kb.episodes.shell import Command, split_line
-from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.store.session_events import Event, named_file
 from memory_kb.text import shorten
 
