@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.review import Review
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.stages import Stages
+    from memory_kb.learning.task_files import TaskFiles
     from memory_kb.model import Problem
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from memory_kb.working.continuity import Continuity
     from memory_kb.working.handoffs import Handoffs
     from memory_kb.working.ledgers import Ledgers
-    from memory_kb.working.task_files import TaskFiles
 
 _T = TypeVar("_T")
 
@@ -372,7 +372,7 @@ class Services:
 
     @cached_property
     def task_files(self) -> TaskFiles:
-        from memory_kb.working.task_files import TaskFiles
+        from memory_kb.learning.task_files import TaskFiles
 
         return TaskFiles(self.vault, self.writer)
 
@@ -408,7 +408,7 @@ class Services:
             self.stage,
             self.models,
             self.sessions.files,
-            self.task_files.documents,
+            self.task_files,
         )
 
     @cached_property

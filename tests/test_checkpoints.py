@@ -12,7 +12,7 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.working.task_files import parse_milestones, show_milestones
+from memory_kb.learning.task_files import parse_milestones, show_milestones
 
 MakeVault = Callable[[Files], Path]
 PLAN = "Move the importer to one transaction per file.\n\nIt may be too slow for 10,000 files."

@@ -13,9 +13,9 @@ from memory_kb.cli.app import Family, flag, job_options, option, text_argument, 
 from memory_kb.cli.output import Options, echo, format_place, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.task_files import RECOMMENDATIONS
 from memory_kb.store.session_events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
-from memory_kb.working.task_files import RECOMMENDATIONS
 
 if TYPE_CHECKING:
     from memory_kb.working.handoffs import Handoff, HandoffReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.learning.stages import Stages
+from memory_kb.learning.task_files import TASK_DOCUMENTS, TaskFiles
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
@@ -47,12 +48,6 @@ from memory_kb.vault import Vault
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0
 _NOTHING = Metered()
-#: The documents that scopes hold the execution against, by what they read.
-TASK_DOCUMENTS: Mapping[str, str] = {
-    "intent": "INTENT.md",
-    "premortem": ".premortem.md",
-    "assumptions": ".assumptions.jsonl",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +240,7 @@ class Extraction:
     _stages: Stages
     _models: Models
     _sessions: SessionFiles
-    _read_documents: Callable[[Location], Mapping[str, str]]
+    _task_files: TaskFiles
 
     def extract(
         self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
@@ -352,4 +347,4 @@ class Extraction:
             if self._vault.memory:
                 place = make_place("project", talk.job, talk.task if talk.job else None)
         stage, project = self._stages.show(place.job), self._vault.folder.name
-        return FinishedSession(session, place, talk, stage, project, self._read_documents(place))
+        return FinishedSession(session, place, talk, stage, project, self._task_files.documents(place))

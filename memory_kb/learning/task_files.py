@@ -20,7 +20,9 @@ from memory_kb.store.writer import Writer
 from memory_kb.text import load_json, printable, shorten
 from memory_kb.vault import Vault
 
-PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
+INTENT, PREMORTEM, ASSUMPTIONS = "INTENT.md", ".premortem.md", ".assumptions.jsonl"
+#: The files that a session is compared with, by their names in `TaskFiles.documents`.
+TASK_DOCUMENTS: Mapping[str, str] = {"intent": INTENT, "premortem": PREMORTEM, "assumptions": ASSUMPTIONS}
 RECOMMENDATIONS = ("continue", "notify", "escalate")
 ASSUMED = ("complexity", "approach_viability", "preference_model", "scope")
 #: Characters of a document that a session is held against.
@@ -185,9 +187,9 @@ class TaskFiles:
     def documents(self, place: Location) -> Mapping[str, str]:
         """Return the texts to compare a session at a place with: its intent, its pre-mortem and its assumptions."""
         around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
-        intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
+        intents = (self._text_beside(make_place("project", job, task), INTENT).strip() for job, task in around)
         intent = next(filter(None, intents), "")
-        if not intent and (note := find_note(self._vault, "INTENT.md")):
+        if not intent and (note := find_note(self._vault, INTENT)):
             intent = note.data.decode("utf-8", "replace")
         assumed = show_milestones(parse_milestones(self._text_beside(place, ASSUMPTIONS)))
         texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
