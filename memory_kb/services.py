@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Listing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Watching
-    from memory_kb.learning.agent_learnings import AgentLearnings, RuleGate
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.stages import Stages
     from memory_kb.learning.task_files import TaskFiles
+    from memory_kb.learning.trust import AgentLearnings, RuleGate
     from memory_kb.model import Problem
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
@@ -316,13 +316,13 @@ class Services:
 
     @cached_property
     def rule_gate(self) -> RuleGate:
-        from memory_kb.learning.agent_learnings import RuleGate
+        from memory_kb.learning.trust import RuleGate
 
         return RuleGate(self.vault, self.memories)
 
     @cached_property
     def agent_learnings(self) -> AgentLearnings:
-        from memory_kb.learning.agent_learnings import AgentLearnings
+        from memory_kb.learning.trust import AgentLearnings
 
         return AgentLearnings(self.vault, self.entries, self.rules, self.rule_gate)
 

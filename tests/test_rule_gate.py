@@ -12,8 +12,8 @@ from consolidating import REDIS, make, rules, told
 from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.agent_learnings import SessionCounts, find_same_rule, judge_rule, keywords
 from memory_kb.learning.extraction import KeptLearning
+from memory_kb.learning.trust import SessionCounts, find_same_rule, judge_rule, keywords
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.store.session_events import Event

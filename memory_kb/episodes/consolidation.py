@@ -22,11 +22,11 @@ from memory_kb.episodes.diary_text import (
     read_diary,
 )
 from memory_kb.episodes.session_facts import Trace, generalise, is_bare, is_informative, same_words
-from memory_kb.learning.agent_learnings import SessionCounts, judge_rule
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import Draft, moment_of
 from memory_kb.learning.text_comparison import TWIN_SIMILARITY, fingerprint, likeness, turning_words
+from memory_kb.learning.trust import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location

@@ -31,11 +31,11 @@ from memory_kb.episodes.episode import (
 )
 from memory_kb.episodes.session_facts import Trace
 from memory_kb.errors import UsageError
-from memory_kb.learning.agent_learnings import RuleGate
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, check_draft, plan_entry, without_empty
+from memory_kb.learning.trust import RuleGate
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.providers.models import Models

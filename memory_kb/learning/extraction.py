@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.agent_learnings import RuleGate
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.extraction_answers import Extracted, sift
 from memory_kb.learning.extraction_scopes import (
@@ -32,6 +31,7 @@ from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.learning.stages import Stages
 from memory_kb.learning.task_files import TASK_DOCUMENTS, TaskFiles
 from memory_kb.learning.text_comparison import fingerprint
+from memory_kb.learning.trust import RuleGate
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location, make_place

@@ -130,14 +130,14 @@ def _advises_what_a_tool_said(one: Extracted, question: ScopeQuestion) -> bool:
 
     Anybody may have written what a tool puts out: it shows what failed, and is no reason to do anything.
     """
-    said = _long_words(passage.text for passage in question.shown.passages if passage.who != "failed")
-    put_out = _long_words(passage.text for passage in question.shown.passages if passage.who == "failed") - said
+    said = _long_stems(passage.text for passage in question.shown.passages if passage.who != "failed")
+    put_out = _long_stems(passage.text for passage in question.shown.passages if passage.who == "failed") - said
     advice = {label.name for label in question.step.labels if label.is_advice}
-    lines = [_long_words([text]) for name, text in one.lines if name in advice]
+    lines = [_long_stems([text]) for name, text in one.lines if name in advice]
     return any(len(words & put_out) > len(words & said) for words in lines)
 
 
-def _long_words(texts: Iterable[str]) -> set[str]:
+def _long_stems(texts: Iterable[str]) -> set[str]:
     """Return the beginnings of the longer words of some texts, which are the same in all their forms."""
     return {word[:5] for text in texts for word in word_tokens(text) if len(word) >= 5}
 

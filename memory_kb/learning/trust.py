@@ -1,4 +1,4 @@
-"""How far is trusted what machines state: rules by past sessions, learnings of agents by what people typed."""
+"""Decide how far to trust what machines state: rules by past sessions, learnings of agents by what people typed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SessionCounts(NamedTuple):
     failures: int = 0
 
 
-def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = None) -> GateVerdict:
+def judge_rule(text: str, counts: SessionCounts, existing: Memory | None = None) -> GateVerdict:
     """Decide about a proposed rule; `existing` is a rule that says the same.
 
     Example:
@@ -67,13 +67,13 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
         return GateVerdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
     if existing:
         return GateVerdict("helpful", f"rule {existing.id} says the same", existing=existing)
-    good, bad = evidence
-    counts = f"{pluralize(good, 'session')} {'speaks' if good == 1 else 'speak'} for it and {bad} against"
+    good, bad = counts
+    reason = f"{pluralize(good, 'session')} {'speaks' if good == 1 else 'speak'} for it and {bad} against"
     if good >= ACCEPTING and not bad:
-        return GateVerdict("accept", counts)
+        return GateVerdict("accept", reason)
     if bad >= REJECTING and not good:
-        return GateVerdict("reject", counts)
-    return GateVerdict("draft", counts, DRAFT_CONFIDENCE)
+        return GateVerdict("reject", reason)
+    return GateVerdict("draft", reason, DRAFT_CONFIDENCE)
 
 
 def find_same_rule(text: str, rules: Iterable[Memory]) -> Memory | None:
@@ -112,8 +112,8 @@ class RuleGate:
             draft = learning.draft
             if draft.kind != "rule":
                 return None
-            evidence = self.session_evidence(draft.title or draft.text, learning.origins)
-            return judge_rule(draft.text, evidence, find_same_rule(draft.text, _in_use(known, learning.place)))
+            counts = self.session_evidence(draft.title or draft.text, learning.origins)
+            return judge_rule(draft.text, counts, find_same_rule(draft.text, _in_use(known, learning.place)))
 
         return weigh
 
