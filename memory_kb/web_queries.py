@@ -1,4 +1,4 @@
-"""What the web page shows of a vault: pages of entries, the link graph, recent changes, the past of an entry."""
+"""What the web page alone shows of a vault: the link graph, recent changes, the past of an entry."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.errors import GitFailed, NoRepository
 from memory_kb.git.history import Version
 from memory_kb.index.doctor import LintPass, cross_check, read_last
 from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tags
@@ -18,7 +18,7 @@ from memory_kb.index.link_map import LinkMap, find_node, read_map, take_around, 
 from memory_kb.index.link_names import named, resolve
 from memory_kb.index.lint_cache import LINT_CACHE, LintCache
 from memory_kb.index.listing import Listing, find_entry_by_name, view
-from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
+from memory_kb.model import KINDS, SCOPES, STATUSES, Filters
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
 from memory_kb.store.logs import MaintenanceLog
@@ -38,15 +38,7 @@ if TYPE_CHECKING:
 MANY_FILES = 1_000
 #: Commits that a page looks through, and lines that it shows of one difference.
 _MOST_COMMITS, _MOST_LINES = 100, 200
-ENTRY_ORDERS = ("newest", "oldest", "title", "path")
 _NOTES, _FOLDERS, _TAGS = 10, 30, 20
-
-
-class Browsed(NamedTuple):
-    """A page of the entries that pass a filter; `total` counts all of them."""
-
-    entries: tuple[EntryView, ...]
-    total: int
 
 
 class ChangedNote(NamedTuple):
@@ -154,7 +146,7 @@ class LastLook(NamedTuple):
 
 
 class WebQueries:
-    """What the web page asks of a vault."""
+    """What the web page alone asks of a vault."""
 
     def __init__(self, vault: Vault, index: VaultIndex, git: Git, listing: Listing, undo: Undo) -> None:
         self._vault = vault
@@ -162,30 +154,6 @@ class WebQueries:
         self._git = git
         self._listing = listing
         self._undo = undo
-
-    def browse(
-        self,
-        *,
-        order: str = "newest",
-        offset: int = 0,
-        limit: int = 50,
-        folder: str = "",
-        **filters: Unpack[FilterWords],
-    ) -> Browsed:
-        """Return a page of the entries of a folder, and of those below it, that pass the filters of `search`."""
-        if order not in ENTRY_ORDERS:
-            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ENTRY_ORDERS)}")
-        chosen = self._index.filters(**filters)
-        inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
-        found = self._index.read(lambda index: [one for one in index.entries(chosen) if one.path.startswith(inside)])
-        if order == "title":
-            found.sort(key=lambda one: one.title.casefold())
-        elif order == "oldest":
-            found.sort(key=lambda one: (one.dated is None, one.dated or ""))
-        elif order == "newest":
-            found.sort(key=lambda one: one.dated or "", reverse=True)
-        start = max(0, offset)
-        return Browsed(tuple(map(view, found[start : start + max(0, limit)])), len(found))
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""

@@ -9,10 +9,10 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 from urllib.parse import quote
 
-from memory_kb.errors import AmbiguousId, UnknownEntry
+from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
@@ -41,9 +41,18 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
 
 
+#: The orders in which entries are listed.
+ENTRY_ORDERS = ("newest", "oldest", "title", "path")
 #: Holds for chunks that may have a link to a note.
 _HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
 _PLACE = lazy_regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
+
+
+class Browsed(NamedTuple):
+    """A page of the entries that pass a filter; `total` counts all of them."""
+
+    entries: tuple[EntryView, ...]
+    total: int
 
 
 def view(entry: StoredEntry, text: str | None = None) -> EntryView:
@@ -191,6 +200,30 @@ class Listing:
         """Return the entries that pass the filters of `search`, in path order."""
         chosen = self._index.filters(**filters)
         return self._index.read(lambda index: tuple(map(view, index.entries(chosen))))
+
+    def browse(
+        self,
+        *,
+        order: str = "newest",
+        offset: int = 0,
+        limit: int = 50,
+        folder: str = "",
+        **filters: Unpack[FilterWords],
+    ) -> Browsed:
+        """Return a page of the entries of a folder, and of those below it, that pass the filters of `search`."""
+        if order not in ENTRY_ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ENTRY_ORDERS)}")
+        chosen = self._index.filters(**filters)
+        inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        found = self._index.read(lambda index: [one for one in index.entries(chosen) if one.path.startswith(inside)])
+        if order == "title":
+            found.sort(key=lambda one: one.title.casefold())
+        elif order == "oldest":
+            found.sort(key=lambda one: (one.dated is None, one.dated or ""))
+        elif order == "newest":
+            found.sort(key=lambda one: one.dated or "", reverse=True)
+        start = max(0, offset)
+        return Browsed(tuple(map(view, found[start : start + max(0, limit)])), len(found))
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations, `[[wikilinks]]` and relative links."""
