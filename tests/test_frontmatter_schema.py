@@ -14,7 +14,7 @@ from memory_kb.learning.render_entry import Draft, render_new_entry
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields
 from memory_kb.model import KINDS
-from memory_kb.store.session_log import SESSION_OUTCOMES
+from memory_kb.store.session_events import SESSION_OUTCOMES
 
 jsonschema: Any = pytest.importorskip("jsonschema")
 VALIDATOR = jsonschema.Draft202012Validator(frontmatter_schema())

@@ -15,8 +15,8 @@ from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.sessions import TRANSCRIPT_FORMATS
 from memory_kb.sessions.importing import READERS
-from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
 
 if TYPE_CHECKING:
     from conftest import Run

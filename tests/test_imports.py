@@ -17,7 +17,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers.notes import NOTE_FORMATS
+from memory_kb.importers import FORMATS
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -218,7 +218,7 @@ def test_many_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[.
 
 def test_the_help_lists_all_formats(run: Run) -> None:
     told = run("import", "--help").stdout
-    assert all(one in told for one in NOTE_FORMATS)
+    assert all(one in told for one in FORMATS)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

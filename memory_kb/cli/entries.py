@@ -12,7 +12,7 @@ from memory_kb.cli.app import flag, is_terminal, option, place_options, tag_opti
 from memory_kb.cli.output import Options, echo, format_counts, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
-from memory_kb.learning.entry_verbs import MAX_LEARNING
+from memory_kb.importers import FORMATS
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 from memory_kb.text import pluralize, short_id
 
@@ -94,6 +94,8 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     """
     if chosen["source"] is None and is_terminal() and os.environ.keys().isdisjoint(_AGENTS.split()):
         chosen["source"] = "user_explicit"
+    from memory_kb.learning.entry_verbs import MAX_LEARNING
+
     # No character has more bytes than four: what is too long is refused without reading all of it.
     words = text_argument(text, 4 * MAX_LEARNING + 1)
     if not words.strip():
@@ -189,14 +191,12 @@ def rename_verb(options: Options, /, wanted: str, new: str, **way: bool) -> int:
     return finish_run(options, run, nothing="It is called so already.")
 
 
-#: As `importers/notes` has them, which is not loaded for the help.
-_FORMATS = ("auto", "basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
 _SHOWN = 20
 
 
 @verb("import", dry_run=True)
 @click.argument("source", type=click.Path())
-@option("--format", "What SOURCE is.", choice=_FORMATS, default="auto")
+@option("--format", "What SOURCE is.", choice=("auto", *FORMATS), default="auto")
 @option("--as wanted", "What an export becomes.", choice=["entries", "sessions"], default="entries")
 @place_options("Where the entries go.", "them")
 def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:

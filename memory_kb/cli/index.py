@@ -28,7 +28,6 @@ from memory_kb.cli.print_hits import index_and_print
 from memory_kb.errors import UsageError
 from memory_kb.reports import WatchReport
 from memory_kb.text import pluralize
-from memory_kb.vault import lower_priority
 
 
 @verb("index", dry_run="Show what would be indexed and embedded, and what that costs; write nothing.")
@@ -46,6 +45,8 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """
     if not options.dry_run:
         if rebuild:
+            from memory_kb.vault import lower_priority
+
             lower_priority()
         index_and_print(options, rebuild=rebuild, embed=not no_embed)
         return
@@ -230,6 +231,8 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     memory-kb watch
     memory-kb --vault ~/notes watch --json
     """
+    from memory_kb.vault import lower_priority
+
     lower_priority()
     end = _End()
     for number, code in ((signal.SIGINT, _CTRL_C), (signal.SIGTERM, 0)):

@@ -35,8 +35,7 @@ from memory_kb.cli.print_runs import (
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Problem
 from memory_kb.reports import StageReport, StepReport
-from memory_kb.store.session_events import Event
-from memory_kb.store.session_log import SESSION_OUTCOMES
+from memory_kb.store.session_events import SESSION_OUTCOMES, Event
 from memory_kb.text import pluralize, printable, short_id
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from memory_kb.cli.print_runs import end_steps, print_steps
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
-from memory_kb.sessions.transcripts import TRANSCRIPT_FORMATS
+from memory_kb.sessions import TRANSCRIPT_FORMATS
 from memory_kb.store.session_events import (
     EVENT_TYPES,
     STREAMS,

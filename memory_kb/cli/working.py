@@ -13,7 +13,7 @@ from memory_kb.cli.app import Family, flag, job_options, option, text_argument, 
 from memory_kb.cli.output import Options, echo, format_place, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.task_files import RECOMMENDATIONS
+from memory_kb.learning import RECOMMENDATIONS
 from memory_kb.store.session_events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
 

@@ -41,7 +41,8 @@ from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
 from memory_kb.reports import Learned, RunReport
 from memory_kb.store.changes import Change, Plan
-from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles, find_id
+from memory_kb.store.session_events import SESSION_OUTCOMES
+from memory_kb.store.session_log import SessionFiles, find_id
 from memory_kb.store.writer import Writer
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 from memory_kb.vault import Vault

@@ -24,8 +24,8 @@ from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
 from memory_kb.learning.text_comparison import is_replaced
 from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
-from memory_kb.store.session_events import Event, seconds_between
-from memory_kb.store.session_log import SESSION_OUTCOMES, SessionFiles
+from memory_kb.store.session_events import SESSION_OUTCOMES, Event, seconds_between
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.terms import has_cjk
 from memory_kb.text import shorten
 

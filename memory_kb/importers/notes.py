@@ -18,9 +18,6 @@ from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_
 from memory_kb.terms import MARKS
 from memory_kb.text import as_text, note_name, parse_date, read_words, shorten, slugify
 
-#: What a source may be.
-NOTE_FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
-
 
 class TextFile(NamedTuple):
     """A file of a source: its path as reports and entries name it, and its text."""

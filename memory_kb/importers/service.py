@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import bullets, chat_exports, notes
+from memory_kb.importers import FORMATS, bullets, chat_exports, notes
 from memory_kb.importers.chat_exports import ExportedChat, found_of
-from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, came_from, read_mem0
+from memory_kb.importers.notes import NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.capture import read_statements, read_user_messages
 from memory_kb.learning.ingest import Ingested, Learning
@@ -111,8 +111,8 @@ class Imports:
         """
         file = Path(source).expanduser()
         place = self._vault.place_for(scope, job, task)
-        if format not in ("auto", *NOTE_FORMATS):
-            raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(NOTE_FORMATS)}")
+        if format not in ("auto", *FORMATS):
+            raise UsageError(f"unknown format {format!r}", f"it may be {', '.join(FORMATS)}")
         self._refuse_own(file)
         kind = detect(file) if format == "auto" else format
         if as_sessions and kind not in _CHATS:

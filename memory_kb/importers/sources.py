@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import chat_exports
+from memory_kb.importers import FORMATS, chat_exports
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
-from memory_kb.importers.notes import NOTE_FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
+from memory_kb.importers.notes import NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.regular_files import read_file, visible_files
 from memory_kb.store.json_lines import iterate_array
 from memory_kb.text import readable_name
@@ -33,9 +33,7 @@ def detect(source: Path) -> str:
     """Return the format of an existing source, by its content."""
     found = _detect_folder(source) if source.is_dir() else _detect_file(source)
     if found is None:
-        raise UsageError(
-            f"the format of {source} is unknown", f"name its format with --format: {', '.join(NOTE_FORMATS)}"
-        )
+        raise UsageError(f"the format of {source} is unknown", f"name its format with --format: {', '.join(FORMATS)}")
     return found
 
 

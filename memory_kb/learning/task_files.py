@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UsageError
+from memory_kb.learning import RECOMMENDATIONS
 from memory_kb.learning.conversation import clean_for_model
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
@@ -23,7 +24,6 @@ from memory_kb.vault import Vault
 INTENT, PREMORTEM, ASSUMPTIONS = "INTENT.md", ".premortem.md", ".assumptions.jsonl"
 #: The files that a session is compared with, by their names in `TaskFiles.documents`.
 TASK_DOCUMENTS: Mapping[str, str] = {"intent": INTENT, "premortem": PREMORTEM, "assumptions": ASSUMPTIONS}
-RECOMMENDATIONS = ("continue", "notify", "escalate")
 ASSUMED = ("complexity", "approach_viability", "preference_model", "scope")
 #: Characters of a document that a session is held against.
 _DOCUMENT_CHARS = 6_000

@@ -17,8 +17,8 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
-from memory_kb.sessions import json_transcripts, markdown_chats
-from memory_kb.sessions.transcripts import MAX_RECORD, TRANSCRIPT_FORMATS, LineResult, RawLine, Reader, records_of
+from memory_kb.sessions import TRANSCRIPT_FORMATS, json_transcripts, markdown_chats
+from memory_kb.sessions.transcripts import MAX_RECORD, LineResult, RawLine, Reader, records_of
 from memory_kb.store.session_events import Event
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines, session_name
 from memory_kb.store.worktrees import find_siblings

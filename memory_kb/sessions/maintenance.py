@@ -18,7 +18,7 @@ from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
-from memory_kb.store.session_log import SESSION_OUTCOMES
+from memory_kb.store.session_events import SESSION_OUTCOMES
 from memory_kb.text import moment_text, parse_date, pluralize
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.store.session_events import Event, EventFilter
+from memory_kb.store.session_events import SESSION_OUTCOMES, Event, EventFilter
 from memory_kb.store.session_log import (
-    SESSION_OUTCOMES,
     SessionFiles,
     check_id,
     complete_end,

@@ -17,7 +17,6 @@ from memory_kb.store.session_events import Event, NoEvent, load_object, printabl
 
 #: A line of a transcript may hold an image; longer ones are skipped.
 MAX_RECORD = 32_000_000
-TRANSCRIPT_FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
 
 
 class LineResult(NamedTuple):

@@ -79,6 +79,7 @@ def named_file(args: Mapping[str, Any]) -> str:
 
 EVENT_TYPES = ("message", "tool_call", "tool_result", "event")
 STREAMS = ("intent", "exec")
+SESSION_OUTCOMES = ("success", "failure", "mixed", "partial")
 #: The words for `Event.injected`: all of the content is memory-kb's own text, or a part of it.
 INJECTED = ("whole", "part")
 #: The events that frame a session; they may be written long before or after the work itself.

@@ -231,7 +231,6 @@ def outcome_of(end: Event) -> str | None:
     return outcome if isinstance(outcome, str) else None
 
 
-SESSION_OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
