@@ -286,12 +286,12 @@ def test_a_package_of_our_name_in_a_clone_is_not_run(clone: Path, owned: Path, h
 
 
 def test_no_page_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path) -> None:
-    address = f"Address({str(clone)!r}, {str(home)!r}, dict(os.environ))"
+    named = f"NamedVault({str(clone)!r}, {str(home)!r}, dict(os.environ))"
     program = f"""
 import os, time
-from memory_kb.workers import Address
+from memory_kb.workers import NamedVault
 from memory_kb.web.site import BackgroundLooks
-looks = BackgroundLooks({address})
+looks = BackgroundLooks({named})
 while looks.begin("lint", is_due=True):
     time.sleep(0.05)
 """
