@@ -11,7 +11,7 @@ from memory_kb.git.merge import merge_files
 from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts, TextMerge
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
-from memory_kb.store.file_edits import FileEdit, apply, mode_of, read_if_there
+from memory_kb.store.file_edits import FileEdit, apply, read_if_there
 from memory_kb.text import decode, encode
 
 #: What git takes for an unmerged file, and for a driver that could do nothing.
@@ -126,7 +126,7 @@ def set_up(
     if new != (old or b""):
         done.append(f"{'made' if old is None else 'wrote' if new else 'removed'} {file}")
         if not dry_run:
-            apply(FileEdit(_NAME, old, new or None, mode=mode_of(file)), file)
+            apply(FileEdit(_NAME, old, new or None), file)
     driver = driver_command(command) if command else None
     wanted = [("name", "memory-kb: entry by entry, field by field"), ("driver", driver)] if driver else []
     for name, value in wanted:
