@@ -136,3 +136,18 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
 )
 def test_embeds_places_and_links_to_them_are_drawn(text: str, drawn: str) -> None:
     assert render_note(text, LinkBase("a.md")).strip() == drawn
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("## Hosting {#sec-hosting}", "sec-hosting"),
+        ("## Hosting {: .wide #host }", "host"),
+        ("## Vérifier l'accès à Noël", "verifier-lacces-a-noel"),
+        ("## Vérifier l'accès à Noël", "vérifier-laccès-à-noël"),
+    ],
+)
+def test_other_site_generators_name_headings_too(heading: str, anchor: str) -> None:
+    found = find_anchor(f"# Tea\n\n{heading}\n\nText.\n", anchor)
+    assert found is not None and found.start == 7
+    assert find_anchor(f"# Tea\n\n{heading}\n", f"{anchor}-2") is None

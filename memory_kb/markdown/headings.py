@@ -2,6 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def say_missing(target: str, anchor: str, kind: str) -> str:
 
 
 def find_anchor(text: str, anchor: str) -> Span | None:
-    """Return the line of a heading, block or HTML anchor that a link names, or None.
+    """Return the line of a heading, block, HTML anchor or `{#anchor}` that a link names, or None.
 
     Example:
         >>> note = "# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n"
@@ -99,8 +100,9 @@ def find_anchor(text: str, anchor: str) -> Span | None:
         hidden = list(find_code(text)) if "^" in text else []
         places = (Span(*found.span()) for found in line.finditer(text))
         return next((one for one in places if not any(code.start < one.end <= code.end for code in hidden)), None)
-    address = rf"\s(?:id|name)=[\"']?{re.escape(anchor)}[\"'\s/>]"
-    named = re.compile(rf"^.*<\w[^<>\n]*{address}.*\S", re.IGNORECASE | re.MULTILINE).search(text)
+    quoted = re.escape(anchor)
+    address = rf"<\w[^<>\n]*\s(?:id|name)=[\"']?{quoted}[\"'\s/>]|\{{[^{{}}\n]*#{quoted}(?=[\s}}])"
+    named = re.compile(rf"^.*(?:{address}).*\S", re.IGNORECASE | re.MULTILINE).search(text)
     if named:
         return Span(*named.span())
     headings = list(find_headings(text))
@@ -121,14 +123,21 @@ def _find_by_words(headings: Sequence[Heading], anchor: str) -> Span | None:
 
 
 def _find_by_address(headings: Sequence[Heading], anchor: str) -> Span | None:
-    """Return the heading that a link names as GitHub does, which numbers headings that say the same."""
-    wanted, seen = anchor.lower(), Counter[str]()
+    """Return the heading that a link names as GitHub does, which numbers headings that say the same.
+
+    GitBook and MkDocs leave out accents.
+    """
+    wanted, seen = _without_accents(anchor.lower()), Counter[str]()
     for heading in headings:
-        address = heading_address(heading.words)
+        address = _without_accents(heading_address(heading.words))
         if wanted == (f"{address}-{seen[address]}" if seen[address] else address):
             return heading.span
         seen[address] += 1
     return None
+
+
+def _without_accents(address: str) -> str:
+    return re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", address))
 
 
 def sections_by_heading(text: str) -> dict[Span, Span]:
