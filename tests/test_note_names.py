@@ -59,6 +59,48 @@ def test_a_new_title_takes_links_by_the_title_along(run: Run, notes: Path) -> No
     assert read(notes, "Links.md") == FILES["Links.md"].replace("[[How we deploy]]", "[[Shipping]]")
 
 
+FIELDS = """---
+up: "[[How we deploy]]"
+related:
+  - "[[How we deploy#First|this]]" # why
+  - [[How we deploy]]
+see: '[[Deploy]], not [[Tea]]'
+---
+Text.
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "new", "fields"),
+    [
+        ("--title", "Shipping", FIELDS.replace("How we deploy", "Shipping")),
+        (
+            "--title",
+            'On "go"',
+            FIELDS.replace('"[[How we deploy', '"[[On \\"go\\"').replace("How we deploy", 'On "go"'),
+        ),
+        ("--file", "Shipping", FIELDS.replace("[[Deploy]]", "[[Shipping]]")),
+    ],
+    ids=["title", "quoted", "file"],
+)
+def test_links_in_fields_are_shown_and_follow_a_new_name(
+    run: Run, notes: Path, way: str, new: str, fields: str
+) -> None:
+    (notes / "Field.md").write_text(FIELDS)
+    linked = json.loads(run("--vault", notes, "links", "Deploy.md", "--json").stdout)
+    assert "Field.md" in {one["path"] for one in linked["incoming"]}
+    assert run("--vault", notes, "rename", "Deploy.md", new, way).returncode == 0
+    assert read(notes, "Field.md") == fields
+    assert run("--vault", notes, "undo").returncode == 0
+    assert read(notes, "Field.md") == FIELDS
+
+
+def test_fields_that_a_new_name_would_break_stay_as_they_are(run: Run, notes: Path) -> None:
+    (notes / "Field.md").write_text(FIELDS)
+    assert run("--vault", notes, "rename", "Deploy.md", '"Go" first', "--title").returncode == 0
+    assert read(notes, "Field.md") == FIELDS
+
+
 @pytest.mark.parametrize(
     ("before", "heading", "renamed"),
     [

@@ -166,6 +166,7 @@ def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str
             fields = _replace_names(fields, key, value, {renaming.old.casefold(): renaming.new})
         # Fields go by ids, so that a new id also replaces one by which another name leads to the entry.
         fields = rename_links(fields, entry, new_target if renaming.way == "id" else new_link)
+        fields = _rewrite_values(fields, lambda part: rewrite_targets(part, new_link))
         head = text[start : block.start] + fields + text[block.end : begin]
     return head + rewrite_targets(body, new_link) + text[over:end]
 
@@ -258,6 +259,7 @@ def rewrite_note(text: str, path: str, rewrite: Callable[[str], str]) -> str:
 
 
 def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
+    """Return YAML with its texts rewritten, as it was where it could not be read then."""
     import yaml
 
     pieces, last = list[str](), 0
@@ -266,7 +268,11 @@ def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
             start, end = token.start_mark.index, token.end_mark.index
             pieces += [rewrite(block[last:start]), _rewrite_quoted(block[start:end], token.value, rewrite)]
             last = end
-    return "".join((*pieces, rewrite(block[last:])))
+    new = "".join((*pieces, rewrite(block[last:])))
+    with contextlib.suppress(InvalidBlock):
+        load_mapping(new)
+        return new
+    return block
 
 
 def _rewrite_quoted(written: str, value: str, rewrite: Callable[[str], str]) -> str:

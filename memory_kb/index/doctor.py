@@ -15,7 +15,15 @@ from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.index.link_map import Edge, Node
-from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
+from memory_kb.index.link_names import (
+    find_rival,
+    group_stems,
+    name_entries,
+    resolve,
+    say_rival,
+    targets_in_fields,
+    typed_links,
+)
 from memory_kb.index.lint_cache import LINT_CACHE, FileFindings, LinkInText, LintCache
 from memory_kb.index.note_chunks import decode_note, explain_unreadable, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
@@ -201,10 +209,12 @@ class _Check:
         for path, found in self._by_file.items():
             yield from (Problem(path, line, message) for line, message in found.problems)
         for key, entry in enumerate(self._entries):
-            for relation, target in links_of(entry, ""):
+            for relation, target in typed_links(entry):
                 if self._follow(key, relation, target) is None:
                     line = self._line_of(entry, target)
                     yield Problem(entry.path, line, say_dead(f"{relation} link", target))
+            for target in targets_in_fields(entry):
+                self._follow(key, "mentions", target)
             if own := self._by_file.get(entry.path):
                 yield from self._check_links(key, own.links.get(entry.id, ()))
 

@@ -61,17 +61,27 @@ def find_targets(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment))
 
 
-def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the `(relation, target)` pairs of an entry.
+def targets_in_fields(entry: StoredEntry) -> tuple[str, ...]:
+    """Return the notes that the frontmatter of an entry names in wikilinks, as in `up: "[[Tea]]"`."""
+    if not entry.metadata or "[[" not in entry.metadata:
+        return ()
+    # Without quotes YAML reads one as a list in a list.
+    return find_targets(entry.metadata.replace('[["', "[[").replace('"]]', "]]"))
 
-    Its typed links come first, then the links of its text.
-    """
+
+def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the `(relation, target)` pairs of an entry: its typed links, then the links of its other fields and its text."""
+    yield from typed_links(entry)
+    for target in dict.fromkeys((*targets_in_fields(entry), *find_targets(text))):
+        yield "mentions", target
+
+
+def typed_links(entry: StoredEntry) -> Iterator[tuple[str, str]]:
+    """Yield the `(relation, target)` pairs that an entry lists in its field `links`."""
     listed = read_metadata(entry).get("links") if entry.metadata and '"links"' in entry.metadata else None
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
-    for target in find_targets(text):
-        yield "mentions", target
 
 
 def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:

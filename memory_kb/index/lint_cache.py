@@ -22,7 +22,7 @@ from memory_kb.regular_files import make_folder, open_regular
 #: Its path in the machine folder.
 LINT_CACHE = "lint/facts.db"
 #: Grows with every change of what is found, so that findings of an older version are not used.
-_VERSION = 9
+_VERSION = 10
 #: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)

@@ -162,7 +162,8 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):
         return index.entries_with_texts(index.file_hashes())
-    sources = {entry.path, *index.files_with_fields(["links"]), *index.files_saying(words, "content", _HAS_LINK)}
+    in_fields = index.files_with_metadata(['"links"', "[["])
+    sources = {entry.path, *in_fields, *index.files_saying(words, "content", _HAS_LINK)}
     return index.entries_with_texts(sources)
 
 

@@ -425,12 +425,12 @@ class SqliteIndex(Index):
             [_like(word.lower()) for word in words],
         )
 
-    def files_with_fields(self, fields: Sequence[str]) -> list[str]:
-        """Return the files in which the frontmatter of an entry has one of some fields, in path order."""
-        condition = " OR ".join("instr(metadata, ?)" for _ in fields)
+    def files_with_metadata(self, parts: Sequence[str]) -> list[str]:
+        """Return the files in which the frontmatter of an entry has, as JSON, one of some parts, in path order."""
+        condition = " OR ".join("instr(metadata, ?)" for _ in parts)
         # To sort them, SQLite would go through all chunks.
         having = f"SELECT source FROM chunks WHERE part = 0 AND ({condition})"
-        return sorted(set(self._column(having, [f'"{field}"' for field in fields])))
+        return sorted(set(self._column(having, parts)))
 
     def tally(self) -> "list[EntryTally]":
         """Return the number of entries of each kind, type, status and scope, and whether some have tags and days."""

@@ -121,7 +121,8 @@ class Memories:
         """Return the entries of the files in which one has one of some fields, in path order."""
 
         def read(index: SqliteIndex) -> list[Memory]:
-            return [one for path in index.files_with_fields(fields) for one in index.memories(EVERYTHING, path)]
+            paths = index.files_with_metadata([f'"{field}"' for field in fields])
+            return [one for path in paths for one in index.memories(EVERYTHING, path)]
 
         return self._index.read(read)
 
