@@ -18,7 +18,7 @@ from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually, save
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.file_events import Observer
+from memory_kb.index.file_events import FileEvents
 from memory_kb.index.sync import has_changed_files
 from memory_kb.index.watch import Background
 from memory_kb.model import Problem
@@ -97,7 +97,7 @@ def test_what_is_no_note_leads_to_no_comparison(vault: MakeVault, open_kb: Open)
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {debounce: 0.1}\n", "memory/.git/x": ""})
     kb = open_kb(folder)
     changes: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    observer = Observer(kb.vault, changes.put)
+    observer = FileEvents(kb.vault, changes.put)
     write_files(folder, {"memory/.git/x": "1", "memory/.memory-kb/x.md": "1", "memory/.a.md.swp": "1", "x.md": "1"})
     write_files(folder, {"memory/a.txt": "1"})
     (folder / "memory/a.md").read_text()
@@ -211,7 +211,7 @@ class Deaf:
 
 @pytest.mark.slow
 def test_unannounced_changes_are_found(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_kb.index.file_events.Observer", Deaf)
+    monkeypatch.setattr("memory_kb.index.file_events.FileEvents", Deaf)
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {reconcile_seconds: 0.5}\n"})
     with Watching(open_kb(folder)) as watching:
         for number in range(3):

@@ -37,8 +37,8 @@ _KINDS: list[type[events.FileSystemEvent]] = [
 Listener = Callable[[str | None], None]
 
 
-class Observer:
-    """The platform's observer of watchdog, on all folders of notes.
+class FileEvents:
+    """The events of all folders of notes, from watchdog's observer for this platform.
 
     Raises:
         OSError: the folders cannot be watched.
@@ -64,6 +64,7 @@ class Observer:
             raise
 
     def _observe(self, folder: Path, names: frozenset[str], listen: Listener) -> None:
+        """Observe a few names in a folder, or else all that is below it."""
         if kind := remote_kind(folder):
             raise RuntimeError(f"{folder} is on {kind}, which does not announce changes")
         place = os.path.realpath(folder)
@@ -85,8 +86,6 @@ class Observer:
 
 
 class _Handler(events.FileSystemEventHandler):
-    """The handler for the events of a folder: of a few names in it, or else of all notes below it."""
-
     def __init__(self, place: str, names: frozenset[str], listen: Listener) -> None:
         self._place, self._names, self._listen = place, names, listen
 

@@ -32,7 +32,7 @@ from memory_kb.vault import Vault, hold_lock, identify
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memory_kb.index.file_events import Observer
+    from memory_kb.index.file_events import FileEvents
 
 #: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
 #: set, and returns what a person should know.
@@ -86,7 +86,8 @@ class Watching:
         while not stop.is_set():
             try:
                 vault = self._open(memory_folder)
-                watch = _Watch(vault, stop, on_batch or (lambda _: None), notify)
+                polls = vault.settings.watch.poll if poll is None else poll
+                watch = _Watch(vault, stop, on_batch or (lambda _: None), notify, polls=polls)
             except _FAILURES as exc:
                 if cause == "start":
                     raise
@@ -98,7 +99,6 @@ class Watching:
             if failure:
                 notify(f"{vault.folder} can be watched again")
             with contextlib.closing(watch):
-                watch.observe(poll=vault.settings.watch.poll if poll is None else poll)
                 watch.run(cause, self._idle_steps if maintain else (), progress)
             cause, memory_folder, failure = "reopened", vault.memory, ""
 
@@ -116,16 +116,18 @@ class _Watch:
     """A watch over one open index, until another vault is in its place or file events stop."""
 
     def __init__(
-        self, vault: Vault, stop: threading.Event, on_batch: Callable[[WatchReport], None], notify: Notify
+        self,
+        vault: Vault,
+        stop: threading.Event,
+        on_batch: Callable[[WatchReport], None],
+        notify: Notify,
+        *,
+        polls: bool,
     ) -> None:
         self._vault, self._stop = vault, stop
         self._on_batch, self._notify = on_batch, notify
         #: None for a change, or the question of a search, in the order of the file events.
         self._events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._observer: Observer | None = None
-        self._how = "polling"
-        #: The time of the monotonic clock at which everything is compared again.
-        self._compare_at = 0.0
         #: Whether a comparison ever found a change that no file event had announced; then no search is confirmed.
         self._has_missed = False
         #: The problems of the last sync; only new ones are reported.
@@ -138,21 +140,24 @@ class _Watch:
         self._opened.callback(self._index.close)
         self._index.use(lambda _: None)  # makes what `identify` looks at
         self._identity = identify(vault)
+        self._file_events, self._how = (None, "polling") if polls else self._observe()
+        self._interval = vault.settings.watch.reconcile_seconds if self._file_events else _POLL_SECONDS
+        #: The time of the monotonic clock at which everything is compared again.
+        self._compare_at = 0.0
 
-    def observe(self, *, poll: bool) -> None:
-        """Begin to receive file events, if there are any here."""
+    def _observe(self) -> tuple[FileEvents | None, str]:
+        """Begin to receive file events if there are any here, and return how changes are noticed."""
         with contextlib.suppress(OSError):
             make_folder(self._vault.machine / QUESTIONS)
-        if poll:
-            return
         try:
-            from memory_kb.index.file_events import Observer
+            from memory_kb.index.file_events import FileEvents
 
-            self._observer, self._how = Observer(self._vault, self._events.put), "native events"
-            self._opened.callback(self._observer.close)
+            found = FileEvents(self._vault, self._events.put)
         except (ImportError, OSError, RuntimeError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
-            self._how = f"polling because file events are not available ({reason})"
+            return None, f"polling because file events are not available ({reason})"
+        self._opened.callback(found.close)
+        return found, "native events"
 
     def close(self) -> None:
         """End the observer and its thread of background steps, and close the index."""
@@ -165,10 +170,10 @@ class _Watch:
         steps = (*_open_steps(self._vault, self._opened), *idle_steps)
         background = Background(steps, self._vault.settings.watch.reconcile_seconds, self._notify)
         self._opened.callback(background.close)
-        cause_without_event = "reconcile" if self._observer else "poll"
+        cause_without_event = "reconcile" if self._file_events else "poll"
         # Each turn: sync if there is a cause, confirm a waiting search, then wait for events.
         while not self._stop.is_set() and identify(self._vault) == self._identity:
-            if self._observer and not self._observer.is_alive():
+            if self._file_events and not self._file_events.is_alive():
                 return
             # Not before: what a step could not do since the vault is gone is no news.
             background.report()
@@ -209,7 +214,7 @@ class _Watch:
     def _confirm(self, question: str | None) -> None:
         """Confirm to a search that the index holds every change made before it asked, if that is certain."""
         has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
-        is_certain = sys.platform == "linux" and self._observer and not self._has_missed and not has_unlisted
+        is_certain = sys.platform == "linux" and self._file_events and not self._has_missed and not has_unlisted
         if question and is_certain:
             with contextlib.suppress(OSError):
                 (self._vault.machine / QUESTIONS / question).unlink()
@@ -227,8 +232,7 @@ class _Watch:
             self._compare_after(_CPU_SHARE * (time.thread_time() - started))
 
     def _compare_after(self, seconds: float) -> None:
-        interval = self._vault.settings.watch.reconcile_seconds if self._observer else _POLL_SECONDS
-        self._compare_at = max(self._compare_at, time.monotonic() + max(seconds, interval))
+        self._compare_at = max(self._compare_at, time.monotonic() + max(seconds, self._interval))
 
     def _sync(self, cause: str, progress: Progress | None) -> bool:
         """Update the index; return whether that could be done now."""
