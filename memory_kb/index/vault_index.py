@@ -33,9 +33,9 @@ _SEARCH_WAIT_SECONDS = 1.0
 #: Seconds that it waits for the beginnings of a first index.
 _FIRST_INDEX_WAIT_SECONDS = 5.0
 #: With this many files or more, a running watcher is asked before they are compared.
-_LARGE = 3_000
-#: Its answer is waited for this long, about half the time that the comparison would take.
-_SECONDS_PER_FILE = 2e-6
+_LARGE = 500
+#: Its answer is waited for this long, or for the time that the comparison of fewer files takes.
+_SECONDS_PER_FILE, _LEAST_SECONDS = 2e-6, 0.005
 #: With a time limit, at most this many files are compared; more are left to a process in the background.
 _FEW_FILES = 1_000
 #: Held by a watcher from its first comparison on; the system releases it however the process ends.
@@ -233,7 +233,7 @@ class VaultIndex:
         if self._vault.trusts_watcher:
             return has_watcher(machine)
         files = index.count_files()
-        if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
+        if files < _LARGE or not is_confirmed(machine, max(_LEAST_SECONDS, files * _SECONDS_PER_FILE)):
             return False
         # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
         regions = (GLOBAL_PREFIX, "") if self._vault.memory else (GLOBAL_PREFIX,)
