@@ -91,11 +91,13 @@ def test_a_ledger_that_is_retired_in_the_same_moment_stays_as_it_is(
     kb.ledgers.set("a", task="Old", git=False)
     retired = file.read_text().replace("status: active", "status: retired")
 
-    def recover() -> tuple[str, ...]:  # called when the vault is locked, before the files are read
-        file.write_text(retired)
-        return ()
+    find_file = kb.writer.writable
 
-    monkeypatch.setattr(kb.writer, "recover", recover)
+    def retire(path: str) -> Path:  # called when the vault is locked, before the file is read
+        file.write_text(retired)
+        return find_file(path)
+
+    monkeypatch.setattr(kb.writer, "writable", retire)
     assert kb.ledgers.set("a", task="New", git=False).action == "unchanged"
     assert file.read_text() == retired
 

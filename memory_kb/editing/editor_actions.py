@@ -142,7 +142,6 @@ class EditorActions:
         if dry_run:
             return self._writer.run("rename", plan(), dry_run=True)
         with self._writer.lock():
-            self._writer.recover()
             return self._writer.run("rename", plan())
 
     def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:

@@ -178,8 +178,6 @@ class EntryVerbs:
 
             scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
             with self._writer.lock(*scopes, dry_run=dry_run):
-                if not dry_run:
-                    self._writer.recover()
                 run, purged = purge_entry(view, self._vault, self._writer, self._index, dry_run=dry_run)
         else:
             with self._writer.lock(view.scope, dry_run=dry_run):

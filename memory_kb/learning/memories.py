@@ -157,7 +157,6 @@ class Memories:
         if dry_run:
             return self._writer.run(verb, planner(self.all(filters)), dry_run=True)
         with self._writer.lock():
-            self._writer.recover()
             return self._writer.run(verb, planner(self.all(filters, may_wait=False)), replan=replan)
 
     def change_entries(
@@ -187,9 +186,6 @@ class Memories:
         if not learnings:
             return IngestPlan((), ()), RunReport(None, verb)
         with self._writer.lock(*{one.place.scope for one in learnings}, dry_run=dry_run):
-            if not dry_run:
-                # What a killed run was about to make counts as made: it is completed first.
-                self._writer.recover()
             plan = self.plan_ingest(learnings, again=again, gate=gate)
             return plan, self._writer.run(verb, plan.changes, dry_run=dry_run)
 

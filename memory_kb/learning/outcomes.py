@@ -269,8 +269,6 @@ class Outcomes:
         agent, task = redact(agent).text, redact(task).text
         names = [redact(task_id).text, task] if task_id else [task]
         with self._writer.lock(dry_run=dry_run):
-            if not dry_run:
-                self._writer.recover()
             retrievals = list(self._retrievals.read(session))
             showing = find_showing(retrievals, agent, names, session or self._session_of(retrievals, agent))
             if showing is None:

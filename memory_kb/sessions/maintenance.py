@@ -235,7 +235,6 @@ class Maintenance:
             return PartResult()
         now = self._now()
         with self._writer.lock():
-            self._writer.recover()
             dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
             freed = self._writer.journal.trim(moment_text(now - _KEEP_DECISIONS))
         return PartResult(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")

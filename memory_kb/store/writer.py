@@ -70,8 +70,9 @@ class Writer:
     def lock(self, *scopes: str, patience: float = WRITE_LOCK_SECONDS, dry_run: bool = False) -> Iterator[None]:
         """Hold the locks of the scopes that are about to be written, those that this thread does not hold already.
 
-        The vault's own lock is always held and taken first, the home's last: the vault's journal
-        records every run, and two runs cannot wait for each other. A dry run needs none.
+        The vault's own lock is always held and taken first, the home's last: the vault's journal records every run, and
+        two runs cannot wait for each other. Whoever holds it sees no run that was killed half-way: that is completed
+        first. A dry run needs no lock.
         """
         if dry_run:
             yield
@@ -83,14 +84,18 @@ class Writer:
                 f"the home {self._vault.home} cannot be written: {exc.strerror}",
                 "name another with --home or MEMORY_KB_HOME",
             ) from exc
-        locks = (os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home))
+        own, *others = (os.path.join(os.path.realpath(one), "lock") for one in (self._vault.machine, *home))
+        is_outermost = (threading.get_ident(), own) not in self._held
         with ExitStack() as stack:
-            for lock in dict.fromkeys(locks):
+            for lock in dict.fromkeys((own, *others)):
                 mine = (threading.get_ident(), lock)
                 if mine not in self._held:
                     stack.enter_context(hold_lock(Path(lock), patience))
                     self._held.add(mine)
                     stack.callback(self._held.remove, mine)
+            if is_outermost and (run := self.journal.unfinished()):
+                with self.lock(*scopes_of(file.path for file in run.files)):
+                    self._notices += (self._recover(run),)
             yield
 
     def prepare_home(self) -> Path:
@@ -125,10 +130,12 @@ class Writer:
         if not changes:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(changes))):
-            recovered = self.recover()
             report = self._compose_and_write(verb, changes, replan)
+        return report._replace(notices=(*self._take_notices(), *report.notices))
+
+    def _take_notices(self) -> tuple[str, ...]:
         notices, self._notices = self._notices, ()
-        return report._replace(notices=(*notices, *recovered, *report.notices))
+        return notices
 
     def _compose_and_write(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> RunReport:
         """Compose the changes and write them, again where somebody wrote to one of the files in between."""
@@ -218,15 +225,11 @@ class Writer:
         return (Problem(self.journal.file.name, 1, f"run {run.id} ({run.verb}) {what}"),)
 
     def recover(self) -> tuple[str, ...]:
-        """Complete or strike out a run that was killed; return what was done about it."""
-        if self.journal.unfinished() is None:
-            return ()
-        with self.lock():
-            run = self.journal.unfinished()
-            if run is None:
-                return ()
-            with self.lock(*scopes_of(file.path for file in run.files)):
-                return (self._recover(run),)
+        """Complete or strike out a run that was killed; return what was done about it since the last report."""
+        if self.journal.unfinished():
+            with self.lock():
+                pass
+        return self._take_notices()
 
     def _recover(self, run: Run) -> str:
         """Complete a run that was killed; return a sentence about it. The lock must be held.
