@@ -139,9 +139,6 @@ class Services:
 
         writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
         own = Services(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
-        maintaining = own
-        if ended.is_preview:  # A preview asks no language model whether entries contradict each other.
-            maintaining = Services(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
         return SessionEnd(
             ended=ended,
             vault=own.vault,
@@ -153,7 +150,7 @@ class Services:
             episodes=own.episodes,
             extraction=own.extraction,
             stages=own.stage,
-            maintenance=maintaining.maintenance,
+            maintenance=own.maintenance,
             outcomes=own.outcomes,
             review=own.review,
             index_events=own.sessions.index_part,

@@ -305,17 +305,17 @@ class Compactor:
             return memory.text
 
     def contradictions(
-        self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
+        self, *, resolve: bool = False, since: date | None = None, ask_model: bool = True, dry_run: bool = False
     ) -> ContradictionsReport:
         """Return which entries contradict each other, why, and what is to become of them.
 
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of the newer; two that
         contradict each other are linked, flagged for review, and lowered in importance once. The cause comes from a
-        language model if one is configured, else from a rule. With `since` only what was made or taken in on that day
-        or later, or has no date, is held against all.
+        language model if one is configured, unless `ask_model` is false, else from a rule. With `since` only what was
+        made or taken in on that day or later, or has no date, is held against all.
         """
         notices, failures = list[str](), list[str]()
-        has_model = self._vault.settings.llm.provider != "offline" and self._models.has_llm
+        has_model = ask_model and self._vault.settings.llm.provider != "offline" and self._models.has_llm
         classify = functools.partial(ask_cause, self._models, failures) if has_model else None
         made_since = self._memories.made_since(since) if since else frozenset[str]()
 

@@ -216,8 +216,8 @@ class Maintenance:
         return PartResult(report.sentence, (report.run,))
 
     def contradictions_part(self, since: date | None, *, dry_run: bool) -> PartResult:
-        """Resolve the contradictions of what is new since a day, as a part of a step."""
-        report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
+        """Resolve the contradictions of what is new since a day, as a part of a step; a preview asks no model."""
+        report = self._compactor.contradictions(resolve=True, since=since, ask_model=not dry_run, dry_run=dry_run)
         return report_changes([report.run], "entry retired or flagged", "entries retired or flagged")
 
     def _sweep_part(self, *, dry_run: bool) -> PartResult:
