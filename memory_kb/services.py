@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
-    from memory_kb.learning.memories import Memories, MemoryCache
+    from memory_kb.learning.memories import Memories
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.rules import Rules
@@ -78,27 +78,14 @@ def _without_model(vault: Vault) -> Vault:
 
 
 class Services:
-    """The services of one vault.
+    """The services of one vault; those that are `given` by their names take the place of the usual ones.
 
-    A preview, a hook and the end of a session have services of their own over the same vault: with another index,
-    writer or language model, which are arguments here.
+    A hook and the end of a session have services of their own over the same vault, with another index or writer.
     """
 
-    def __init__(
-        self,
-        vault: Vault,
-        *,
-        index: VaultIndex | None = None,
-        writer: Writer | None = None,
-        models: Models | None = None,
-        cache: MemoryCache | None = None,
-        ended: EndedSession | None = None,
-    ) -> None:
+    def __init__(self, vault: Vault, **given: VaultIndex | Writer | Models | Memories | Traces) -> None:
         self.vault = vault
-        self._cache = cache
-        self._ended = ended
-        given = {"index": index, "writer": writer, "models": models}
-        self.__dict__.update((name, one) for name, one in given.items() if one is not None)
+        self.__dict__.update(given)
 
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
@@ -135,10 +122,19 @@ class Services:
 
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
+        from memory_kb.episodes.trace import Traces
+        from memory_kb.learning.memories import Memories
         from memory_kb.sessions.maintenance import SessionEnd
 
-        writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
-        own = Services(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
+        writer = self.writer.during(f"session {ended.session}")
+        own = Services(
+            self.vault,
+            index=self.index,
+            writer=writer,
+            models=self.models,
+            memories=Memories(self.vault, self.index, writer, self.memories.cache),
+            traces=Traces(self.sessions.files, ended.unwritten_end),
+        )
         return SessionEnd(
             ended=ended,
             vault=own.vault,
@@ -211,7 +207,7 @@ class Services:
     def memories(self) -> Memories:
         from memory_kb.learning.memories import Memories
 
-        return Memories(self.vault, self.index, self.writer, cache=self._cache)
+        return Memories(self.vault, self.index, self.writer)
 
     # Read.
 
@@ -385,7 +381,7 @@ class Services:
     def traces(self) -> Traces:
         from memory_kb.episodes.trace import Traces
 
-        return Traces(self.sessions.files, self._ended.unwritten_end if self._ended else None)
+        return Traces(self.sessions.files)
 
     @cached_property
     def captures(self) -> Captures:

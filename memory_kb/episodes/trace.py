@@ -77,12 +77,12 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
 
 
 class Traces:
-    """The facts of sessions, kept of the last one that was read until its log grows.
+    """Reads the facts of sessions; those of the last one are kept until its log grows.
 
     `coming` is the event of a session's end that a preview would write.
     """
 
-    def __init__(self, files: SessionFiles, coming: Event | None) -> None:
+    def __init__(self, files: SessionFiles, coming: Event | None = None) -> None:
         self._files = files
         self._coming = coming
         self._key: tuple[str, int] = "", 0

@@ -78,7 +78,7 @@ class MemoryCache:
 class Memories:
     """All entries of the vault as values to plan with, and the way in for new ones."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, cache: MemoryCache | None) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, cache: MemoryCache | None = None) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
