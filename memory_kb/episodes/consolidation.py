@@ -62,7 +62,7 @@ class Pattern(NamedTuple):
     episodes: tuple[EpisodeRecord, ...]
 
     def ended(self, outcome: str) -> int:
-        """Return how many of the episodes ended so."""
+        """Return how many of the episodes had an outcome."""
         return sum(one.diary.status == outcome for one in self.episodes)
 
     @property
@@ -206,7 +206,7 @@ class Pitfall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The error in words; a type that only says that it failed, or what the message says, is none."""
+        """The error in words: its type and message, or the message alone where the type adds nothing."""
         is_said = is_bare(self.type) or same_words(self.type) in same_words(self.message)
         return self.message if is_said else f"{self.type}: {self.message}"
 
@@ -382,7 +382,7 @@ def _make_rule(pattern: Pattern, said: str) -> Learning:
 def _make_learning(
     draft: Draft, fields: Mapping[str, Value], episodes: Sequence[EpisodeRecord], key: str, reason: str
 ) -> Learning:
-    """Return what some episodes give, the newest of which is its origin."""
+    """Return a learning drawn from some episodes; the newest is its origin."""
     newest, sources = episodes[-1].diary, [one.memory.id for one in episodes]
     counts = Counter(tag for one in episodes for tag in one.memory.tags)
     tags = tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
@@ -410,7 +410,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
 def plan_more_sources(
     memory: Memory, episodes: Sequence[EpisodeRecord], now: datetime, step: float, cap: float, *, each: bool = False
 ) -> Change | None:
-    """Plan to add episodes to the sources of an entry, or return None where it has them or their sessions all.
+    """Plan to add episodes to an entry's sources; None where it has all of them, or their sessions.
 
     The entry's confidence rises by a step, once or for each new source, and never falls. What a person retired,
     rejected or wrote into MEMORY.md stays as it is, and so does what holds for all projects.

@@ -16,7 +16,7 @@ from memory_kb.similarity import word_set
 from memory_kb.store.session_events import normal_time
 from memory_kb.text import encode, first_lines, hash_of, printable, shorten
 
-#: The headings of an episode's body, in their order .
+#: The headings of an episode's body, in their order.
 EPISODE_SECTIONS = (
     "Goal",
     "Action log",
@@ -208,7 +208,7 @@ class ReflectReport(NamedTuple):
 
 #: The most items of a list.
 MOST = 8
-#: What sort of work a goal speaks of, by the word that comes first .
+#: What sort of work a goal speaks of, by the word that comes first.
 _CATEGORIES = tuple(
     (word, re.compile(rf"\b(?:{pattern})", re.IGNORECASE))
     for word, pattern in (

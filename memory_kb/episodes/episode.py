@@ -52,7 +52,7 @@ MACHINE_FIELDS = (
 
 
 class Episode(NamedTuple):
-    """An episode as it is to be kept: the draft of its entry, and the session, events and moment that it goes up to."""
+    """An episode to store: the draft of its entry, its session, and the last event and moment that it reports."""
 
     id: str
     place: Location
@@ -124,7 +124,7 @@ def _choose_title(goal: str, trace: Trace) -> str:
 
 
 def title_of(goal: str) -> str:
-    """Return the first sentence of a goal that has three words or more, which no greeting has."""
+    """Return the first sentence of a goal with three words or more, which is no greeting."""
     return shorten(next(filter(_makes_title, sentences(goal)), goal), _TITLE).rstrip(".:")
 
 

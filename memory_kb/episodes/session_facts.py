@@ -1,4 +1,4 @@
-"""The facts of a session, as its log has them: what was done, what failed, how it ended; and when two errors are the same."""
+"""The facts of a session: what was done, what failed, how it ended; and when two errors are the same."""
 
 import re
 from typing import NamedTuple

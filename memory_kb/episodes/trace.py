@@ -137,7 +137,7 @@ class _Failures:
             self._open = [*self._open, _OpenFailure(call, fault.key)][-_FAILURES:]
 
     def resolve(self, call: Call, *, is_sure: bool) -> None:
-        """Take a call that surely succeeded as the end of the errors it covers; record that something was done."""
+        """Close the errors that a call covers if it surely succeeded; record that something was done since."""
         for one in [one for one in self._open if is_sure and covers(call, one.call)]:
             again = "instead" if _is_retry(call, one.call) else "when it was run again"
             how = "after something was changed or run" if one.is_changed else again
@@ -170,7 +170,7 @@ def covers(call: Call, failed: Call) -> bool:
 
 
 def _is_retry(call: Call, failed: Call) -> bool:
-    """Return whether a call is another one with a small change, which may be passed on; to look at more is none."""
+    """Return whether a call repeats a failed one with a small change, which may be recommended; reading is none."""
     is_looking = "look" in (call.kind, failed.kind)
     return bool(call.command and failed.command and not is_looking and is_small_change(failed.command, call.command))
 
@@ -225,7 +225,7 @@ class _Retries:
 
 
 class _Tracer:
-    """The task that is being followed: `facts` has what is known at once, the rest is collected until there is no more.
+    """Collects the facts of one task: `facts` holds what is known at once, `trace` adds the rest at the end.
 
     The sets of names are dictionaries, which keep their order.
     """

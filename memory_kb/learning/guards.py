@@ -1,4 +1,4 @@
-"""Check edits against rules that forbid or require patterns or name a command; log refusals, and run what is allowed."""
+"""Check edits against rules that forbid or require patterns or name a command; log refusals, run allowed commands."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class IngestPlanner:
 def plan_sighting(
     memory: Memory, origins: Sequence[str], at: datetime, reason: str, more: Mapping[str, Value] | None = None
 ) -> Change | None:
-    """Plan to count one more sighting of an entry; none where all that it comes from is among its sources already.
+    """Plan to count one more sighting of an entry; None where its sources name all of the `origins` already.
 
     One that is older than the last, as of a log that is imported late, counts and sets no clock back. `origins` are
     the session or the entries that it comes from; without any it counts every time. `more` is set with it.

@@ -208,7 +208,7 @@ class Memories:
         return frozenset(self._writer.journal.creations())
 
     def made_since(self, since: date) -> frozenset[str]:
-        """Return the entries that runs have made since a day, however long ago what they say was said or done."""
+        """Return the ids of the entries that runs have made since a day, however old what they report is."""
         made = self._writer.journal.creations()
         return frozenset(entry_id for entry_id, time in made.items() if time >= since.isoformat())
 

@@ -46,7 +46,7 @@ _KNOWN = "All of it was credited before."
 _NOTHING_USED = (
     "No rule, pitfall or skill is credited: name in `used` what was. Other entries count when the session ends."
 )
-#: What is as outcome where an agent said of entries what they did, and nobody how the task went.
+#: The outcome of credits that follow from the marks of agents alone, where nobody said how the task went.
 _MARKED = "marked"
 
 
@@ -77,7 +77,7 @@ def keep_used(
 
 
 def _long_words(text: str) -> frozenset[str]:
-    """Return the longer words of a text, and of scripts without spaces the terms that these are cut into."""
+    """Return the longer words of a text; scripts without spaces count by the terms that they are cut into."""
     terms = word_tokens(text.replace("_", " "))
     return frozenset(term for term in terms if len(term) >= (2 if has_cjk(term) else _LONG))
 
@@ -148,7 +148,7 @@ def find_due(
 
 
 def choose_countable(memories: Iterable[Memory]) -> dict[str, Memory]:
-    """Return the live entries in force that are memories by their frontmatter, by their ids."""
+    """Return the entries that may be counted, by id: live, in force, and memories by their frontmatter."""
     ours = in_force(memory for memory in memories if memory.is_ours)
     return {memory.id: memory for memory in reversed(ours) if memory.is_live}
 

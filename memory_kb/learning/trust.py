@@ -97,7 +97,7 @@ def keywords(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RuleGate:
-    """The gate for rules that a machine found."""
+    """Holds rules that a machine found against past sessions and existing rules."""
 
     _vault: Vault
     _memories: Memories

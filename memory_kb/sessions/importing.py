@@ -202,9 +202,9 @@ class TranscriptImport:
         return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
 
     def _name_session(self, found: LineResult, source: Path) -> str:
-        """Return the id of a session by its first event; one that is called by its first turn has its beginning in it.
+        """Return the id of a session; one that is named after its first turn gets the moment of its beginning as well.
 
-        The name of a file is asked first: it stays the same where two versions of a program write the text differently.
+        The moment in the name of the file counts first: it stays when another version of a program writes other text.
         """
         name = session_name(found.session or source.stem)
         ts = found.event.ts if found.event else ""
@@ -254,7 +254,7 @@ def _is_within(folder: str, project: Path) -> bool:
 
 
 def _digest(text: str) -> int:
-    """Return a text as small as it stays useful, as the log writes it: a transcript may have a million."""
+    """Return a small hash of a text as the log writes it: a transcript may have a million of them."""
     return hash(text.encode("utf-8", "replace"))
 
 

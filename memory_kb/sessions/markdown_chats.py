@@ -244,7 +244,7 @@ def _read_tool(name: str, body: str, made: EventMaker, *, ok: bool | None = None
 
 
 def _add_done(made: EventMaker, tool: str, args: dict[str, str], content: str | None = None) -> None:
-    """Add a call of which is only known that it was done."""
+    """Add a call of which nothing but its success is known."""
     made.add(Event(type="tool_call", role="assistant", tool=tool, args=args or None, ok=True, content=content))
 
 
@@ -288,7 +288,7 @@ _COMMITTED = re.compile(r"Commit [0-9a-f]{7,40} \S")
 
 
 def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of all sessions; each is called by the moment at which it began."""
+    """Yield the events of all sessions; each is named after the moment at which it began."""
     made = EventMaker("ad", "aider")
     for (kind, _), block in groupby(_aider_lines(lines), key=lambda line: line[:2]):
         text = "\n".join(line for *_, line in block)[:_LONGEST].strip()
@@ -304,7 +304,7 @@ def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 
 def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, int, str]]:
-    """Yield every line, behind whose it is and how many sessions began before: `start`, `user`, `tool`, `assistant`."""
+    """Yield each line behind its speaker (`start`, `user`, `tool` or `assistant`) and the number of its session."""
     fence, sessions = FenceState(), 0
     for line in _texts_of(lines):
         if start := _AIDER_START.fullmatch(line):

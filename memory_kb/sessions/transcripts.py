@@ -107,7 +107,7 @@ class EventMaker:
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
 
     def name(self, origin: str, ts: str) -> None:
-        """Give the events without an origin the one of the part of a record that they were in, and its time."""
+        """Set origin and time of the events that have no origin yet to those of their part of a record."""
         unnamed = [number for number, event in enumerate(self.events) if event.origin is None]
         for part, number in enumerate(unnamed):
             self.events[number] = self.events[number]._replace(origin=f"{origin}.{part}", ts=ts)
@@ -170,7 +170,7 @@ class EventMaker:
         return self.tool_result(output, ok=ok, tool=name, call_id=id_, injected=injected, **known)
 
     def tool_result(self, output: object, *, ok: bool | None, **known: Any) -> Event:
-        """Add a tool's answer whose call nobody knows, and return it."""
+        """Add a tool's answer whose call is unknown, and return it."""
         text = text_of(output)
         error = text.strip()[:500] or "failed" if ok is False else None
         return self.add(Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known))
@@ -205,5 +205,5 @@ def objects_in(value: object) -> Iterator[dict[str, Any]]:
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """Return an object as it is, and what is none as an empty one."""
+    """Return a value that is an object, an empty object for any other."""
     return value if isinstance(value, dict) else {}
