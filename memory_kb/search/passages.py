@@ -5,7 +5,7 @@ import bisect
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
@@ -69,7 +69,6 @@ class WordFinder:
         self._index, self.query = index, query
         #: The sections that were read, by their keys.
         self.said: dict[int, Said] = {}
-        self._stems: dict[str, str] = {}
         tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
@@ -113,43 +112,35 @@ class WordFinder:
         return found, [term for term in self.terms.values() if term not in found]
 
     def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
-        matches = self._begin_alike(texts)
-        words = {word for found in matches for _, word in found}
-        self._stems |= {word: self._recognise(stem) for word, stem in self._index.stems(words).items()}
-        parts = self._find_parts(texts)
-        return [self._choose(text, found) + own for text, found, own in zip(texts, matches, parts, strict=True)]
+        """Return the query's words in every text. All are searched as one: there are many, and most are short."""
+        whole, bare = "\n".join(texts), "\n".join(map(_bare, texts))
+        starts = list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+        found: list[list[_Word]] = [[] for _ in texts]
 
-    def _begin_alike(self, texts: Sequence[str]) -> list[list[tuple[int, str]]]:
-        """Return the words of every text that begin like one of the query, each with its place.
+        def add(words: Iterable[tuple[int, str]]) -> None:
+            for place, stem in words:
+                number = bisect.bisect_right(starts, place) - 1
+                found[number].append(_Word(place - starts[number], stem))
 
-        All texts are searched as one: there are many, and most are short.
-        """
-        bare, starts = "\n".join(map(_bare, texts)), [0]
-        for text in texts:
-            starts.append(starts[-1] + len(text) + 1)
-        found: list[list[tuple[int, str]]] = [[] for _ in texts]
-        number = 0
-        for place in sorted({place for start in self._starts for place in _find_all(bare, start)}):
-            if place and bare[place - 1].isalnum():
-                continue
-            while place >= starts[number + 1]:
-                number += 1
-            within = place - starts[number]
-            if word := _TOKEN.match(texts[number], within):
-                found[number].append((within, word.group()))
+        add(self._find_forms(whole, bare))
+        for literal, pattern in self._literals.items():  # which must not begin in one text and end in the next
+            for words, text in zip(found, texts, strict=True):
+                words += [_Word(match.start(), literal) for match in pattern.finditer(text)]
+        add(self._find_parts(whole))
         return found
 
-    def _recognise(self, stem: str) -> str:
-        """Return the word or beginning of the query that a word of a text stands for."""
-        if stem in self.weights:
-            return stem
-        return next((start for start in self._beginnings if stem.startswith(start)), stem)
-
-    def _choose(self, text: str, matches: Sequence[tuple[int, str]]) -> list[_Word]:
-        found = [_Word(place, stem) for place, word in matches if (stem := self._stems[word]) in self.weights]
-        for literal, pattern in self._literals.items():
-            found += [_Word(match.start(), literal) for match in pattern.finditer(text)]
-        return found
+    def _find_forms(self, text: str, bare: str) -> Iterator[tuple[int, str]]:
+        """Yield where a text has a form of a word of the query, and what it stands for."""
+        places = sorted({place for start in self._starts for place in _find_all(bare, start)})
+        beginnings = (place for place in places if not (place and bare[place - 1].isalnum()))
+        words = {place: found.group() for place in beginnings if (found := _TOKEN.match(text, place))}
+        stems = self._index.stems(set(words.values()))
+        for place, word in words.items():
+            stem = stems[word]
+            if stem not in self.weights:
+                stem = next((start for start in self._beginnings if stem.startswith(start)), stem)
+            if stem in self.weights:
+                yield place, stem
 
     def _add_run(self, term: str, found: Sequence[str], weight: float) -> None:
         """Look for a part of a word, or for words of a script without spaces: a phrase of overlapping parts."""
@@ -163,15 +154,10 @@ class WordFinder:
         else:
             self._add_literal(r"[^\w\s]*".join(letters), term, weight)  # Thai's marks, say, are none
 
-    def _find_parts(self, texts: Sequence[str]) -> list[list[_Word]]:
-        """Return the query's parts of words in every text; signs between letters, such as the marks of Thai, are none.
-
-        All texts are searched as one: there are many, and most are short.
-        """
-        found: list[list[_Word]] = [[] for _ in texts]
-        whole, starts = "\n".join(texts), list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+    def _find_parts(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield where a text has the query's parts of words; signs between letters, such as Thai's marks, are none."""
         letters, places = [], list[int]()
-        for run in _LETTERS.finditer(whole) if self._parts else ():
+        for run in _LETTERS.finditer(text) if self._parts else ():
             letters.append(run.group())
             places.extend(range(run.start(), run.end()))
         bare = "".join(letters)
@@ -179,9 +165,7 @@ class WordFinder:
             for place in _find_all(bare, part):
                 if is_word and (bare[place - 1 : place].isalnum() or bare[place + len(part) :][:1].isalnum()):
                     continue
-                number = bisect.bisect_right(starts, places[place]) - 1
-                found[number].append(_Word(places[place] - starts[number], part))
-        return found
+                yield places[place], part
 
     def _add_literal(self, expression: str, term: str, weight: float) -> None:
         """Look for a phrase, a name, or a term of a script without spaces as it is."""
@@ -219,37 +203,25 @@ def find_passages(
 
     A section without either is a passage by itself, worth nothing by its words.
     """
-    near = {key: scores for key, scores in (nearness or {}).items() if key in chunks}
-    nearest = {key: scores.index(max(scores)) for key, scores in near.items()}
-    if finder is None:
-        return [_take_nearest(chunk, nearest.get(key)) for key, chunk in chunks.items()]
-    said = finder.read(chunks)
-    return [passage for key, chunk in chunks.items() for passage in _cut(finder, nearest.get(key), chunk, said[key])]
+    said = finder.read(chunks) if finder else {}
+    weights = finder.weights if finder else {}
+    passages: list[Passage] = []
+    for key, chunk in chunks.items():
+        near = (nearness or {}).get(key)
+        nearest = near.index(max(near)) if near else None
+        passages += _cut(weights, nearest, chunk, said.get(key, Said((), (), ())))
+    return passages
 
 
-def _take_nearest(chunk: StoredChunk, nearest: int | None) -> Passage:
-    pieces = cut_passages(chunk.content) if nearest is not None else ()
-    if nearest is None or nearest >= len(pieces):
-        return Passage(chunk.key, 0, True, 0, len(chunk.content), 0.0)
-    start, end, _ = pieces[nearest]
-    return Passage(chunk.key, nearest, nearest == len(pieces) - 1, start, end, 0.0)
-
-
-def _cut(finder: WordFinder, nearest: int | None, chunk: StoredChunk, said: Said) -> Iterator[Passage]:
-    text = chunk.content
-    if not any(said):
-        yield _take_nearest(chunk, nearest)
-        return
-    above = _count_above(said, {})
-    pieces = cut_passages(text)
-    last = len(pieces) - 1
+def _cut(weights: Mapping[str, float], nearest: int | None, chunk: StoredChunk, said: Said) -> list[Passage]:
+    above, passages = _count_above(said, {}), list[Passage]()
+    pieces = cut_passages(chunk.content) if any(said) or nearest is not None else ()
     for number, (start, end, _) in enumerate(pieces):
         found = [word for word in said.words if start <= word.start < end]
         if found or number == nearest or (nearest is None and not (said.words or number)):
-            own = _score(finder, _count(found, 1.0, above), (end - start) / _USUAL)
-            yield Passage(chunk.key, number, number == last, start, end, own)
-    if not pieces:
-        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
+            own = _score(weights, _count(found, 1.0, above), (end - start) / _USUAL)
+            passages.append(Passage(chunk.key, number, number == len(pieces) - 1, start, end, own))
+    return passages or [Passage(chunk.key, 0, True, 0, len(chunk.content), _score(weights, above, 0))]
 
 
 def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
@@ -271,7 +243,7 @@ def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredC
         counts = {stem: float(len(sections.intersection(entry))) for stem, sections in others.items()}
         for key in read:
             counts = _count(said[key].words, 1.0, _count_above(said[key], counts))
-        scores |= dict.fromkeys(read, _score(finder, counts, size / usual))
+        scores |= dict.fromkeys(read, _score(finder.weights, counts, size / usual))
     return scores
 
 
@@ -298,7 +270,7 @@ def _count(words: Sequence[_Word], times: float, before: Mapping[str, float]) ->
     return counts
 
 
-def _score(finder: WordFinder, counts: Mapping[str, float], length: float) -> float:
+def _score(weights: Mapping[str, float], counts: Mapping[str, float], length: float) -> float:
     """Return what words are worth in a text of some times the usual length: BM25 by the statistics of sections."""
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length)
-    return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
+    return sum(weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
