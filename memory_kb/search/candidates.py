@@ -155,8 +155,7 @@ def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
     """
     said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
     least = max(_LEAST_SPOKEN, index.count_chunks() * _SHARE_SPOKEN) if said else 0.0
-    often = tuple(term for term in said if term not in query.terms and index.frequency(term) >= least)
-    return query._replace(terms=(*query.terms, *often))
+    return query.with_terms(term for term in said if term not in query.terms and index.frequency(term) >= least)
 
 
 def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
@@ -166,15 +165,18 @@ def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
     """
     joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not needs_cutting(pair)}
     counts = {term: index.frequency(term) for term in joined if term not in query.terms}
-    often = (term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term]))
-    return query._replace(terms=(*query.terms, *often))
+    return query.with_terms(
+        term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term])
+    )
 
 
 def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:
     cut = f"the query is long; its first {len(query.terms)} different words were looked for"
     said = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
-    query, counts, changed = respell(index, query, said)
+    query, changed = respell(index, query, said)
     notes = (cut, *changed) if query.is_cut else changed
+    wanted = dict.fromkeys((*query.terms, *query.phrases))
+    counts = {term: said[term] if term in said else index.frequency(term) for term in wanted}
     weights = weigh_terms(counts, index.count_chunks())
     common = _find_common(query, counts, weights)
     if vector_query is None:
@@ -226,21 +228,17 @@ def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str
 
 
 def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int) -> list[Candidate]:
-    """Return the best candidates; more than `crowd` of one entry come behind those of others.
+    """Return the best of the candidates that `match` finds; more than `crowd` of one entry come behind those of others.
 
-    Args:
-        match: gives the best of all, as many as it is asked for.
-        limit: the most to return; all are returned where there are no more.
-        crowd: what one entry may have.
+    `match` is asked for more until there are none, or enough others.
     """
     wanted = limit
-    found = match(wanted)
     while True:
+        found = match(wanted)
         first, rest = part_by_entry(found, crowd, lambda one: one.key - one.part)
         if len(found) < wanted or len(first) >= limit or wanted >= _FARTHEST:
             return [*first, *rest][:limit]
         wanted = min(wanted * 10, _FARTHEST)
-        found = match(wanted)
 
 
 def part_by_entry(found: Sequence[_T], crowd: int, entry_of: Callable[[_T], Hashable]) -> tuple[list[_T], list[_T]]:

@@ -206,15 +206,12 @@ def _add_similarity(
     counts: float,
 ) -> list[WordShares]:
     """Return the shares with the similarity of each section to the best ones, times what that `counts`."""
-    relevance: dict[int, float] = {}
+    relevance = dict.fromkeys(chunks, 0.0)
     for passage, share in zip(passages, shares, strict=True):
-        relevance[passage.key] = max(share.total, relevance.get(passage.key, 0.0))
-
-    def order(key: int) -> tuple[float, str, int, int]:  # a key says when a section was indexed, which is not to matter
-        chunk = chunks[key]
-        return -relevance[key], chunk.source, chunk.position, chunk.part
-
-    texts = {key: f"{chunks[key].title}\n{chunks[key].content}" for key in sorted(relevance, key=order)[:MOST_SECTIONS]}
+        relevance[passage.key] = max(share.total, relevance[passage.key])
+    # A key says when a section was indexed, which is not to matter.
+    ordered = sorted(chunks.values(), key=lambda one: (-relevance[one.key], one.source, one.position))
+    texts = {one.key: f"{one.title}\n{one.content}" for one in ordered[:MOST_SECTIONS]}
     similar = compare_with_best(texts, relevance, stop_words(sorted(word_tokens(" ".join(query.words)))))
     return [
         share._replace(similarity=counts * similar.get(passage.key, 0.0))

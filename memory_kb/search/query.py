@@ -2,7 +2,7 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
@@ -92,7 +92,7 @@ class TextQuery(NamedTuple):
         last = _TOKEN.findall(self.words[-1])[-1:] if self.words else []
         if not last or len(last[0]) < _LEAST_PREFIX or needs_cutting(last[0]):
             return self
-        return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
+        return self.with_terms([_quote(last[0]) + " *"])
 
     @property
     def whole_words(self) -> tuple[str, ...]:
@@ -147,7 +147,11 @@ class TextQuery(NamedTuple):
             >>> parse_query("wo sind die Häuser").without_endings().terms
             ('"Häuser"', '"Häus" *')
         """
-        return self._replace(terms=tuple(dict.fromkeys((*self.terms, *self.beginnings().values()))))
+        return self.with_terms(self.beginnings().values())
+
+    def with_terms(self, terms: Iterable[str]) -> "TextQuery":
+        """Return the query with further terms, each once."""
+        return self._replace(terms=tuple(dict.fromkeys((*self.terms, *terms))))
 
 
 def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
@@ -185,8 +189,7 @@ def parse_query(text: str, options: Container[str] = ()) -> TextQuery:
             words.append(part[3])
     wanted = tuple(phrases)[:MAX_TERMS]
     if text.rstrip(_AFTER_SENTENCE).endswith(_SENTENCE_ENDS):
-        sentence = parse_words(text)
-        return sentence._replace(terms=tuple(dict.fromkeys((*sentence.terms, *wanted))))
+        return parse_words(text).with_terms(wanted)
     return _make_query(words, wanted, tuple(excluded)[:MAX_TERMS])
 
 

@@ -250,30 +250,6 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
     return activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
 
 
-def prominence_factor(strength: float, exponent: float) -> float:
-    """Return what an entry's prominence multiplies its relevance by; 0 for a retired one.
-
-    Example:
-        >>> [round(prominence_factor(strength, 0.1), 2) for strength in (0.0, 0.001, 0.5, 1.0, 1_000.0)]
-        [0.0, 0.63, 0.93, 1.0, 1.4]
-    """
-    return float(min(max(strength, LEAST_PROMINENCE), MOST_PROMINENCE) ** exponent) if strength else 0.0
-
-
-def age_in_days(seen: str | None, today: date) -> float:
-    """Return the days since an ISO date.
-
-    An entry without a date, or from the future, has age 0.
-
-    Example:
-        >>> age_in_days("2026-01-01", date(2026, 4, 1)), age_in_days(None, date(2026, 4, 1))
-        (90.0, 0.0)
-    """
-    if seen is None:
-        return 0.0
-    return float(max(0, (today - date.fromisoformat(seen)).days))
-
-
 #: The constant of reciprocal rank fusion.
 RRF_OFFSET = 10
 #: What each further passage of a section counts; of a note that is one section, the first of them
@@ -322,10 +298,10 @@ class Scored(NamedTuple):
 
 
 def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
-    """Return the weight of a candidate on a day."""
-    age = age_in_days(candidate.seen, today)
+    """Return the weight of a candidate on a day; one without a date, or from the future, has age 0."""
+    age = max(0.0, (today - date.fromisoformat(candidate.seen)).days) if candidate.seen else 0.0
     strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
-    factor = prominence_factor(strength, ranking.prominence_exponent)
+    factor = min(max(strength, LEAST_PROMINENCE), MOST_PROMINENCE) ** ranking.prominence_exponent if strength else 0.0
     return Weight(strength, factor, ranking.scope.of(candidate.scope), age, bool(candidate.is_superseded))
 
 

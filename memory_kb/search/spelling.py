@@ -2,7 +2,6 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from memory_kb.index.port import Index
 from memory_kb.search.query import TextQuery
@@ -16,19 +15,11 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MOST_LETTERS, _MOST_WORDS = 30, 3
 
 
-class Respelt(NamedTuple):
-    """A query in the spellings of the sections, with how many say each term, and notes on what was changed."""
+def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> tuple[TextQuery, tuple[str, ...]]:
+    """Return a query with the spellings of the sections for words that none of them says, and notes on what changed.
 
-    query: TextQuery
-    counts: Mapping[str, int]
-    notes: tuple[str, ...] = ()
-
-
-def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respelt:
-    """Return a query with the spellings of the sections for words that none of them says.
-
-    Who asks for a reindex means to re-index, for a confgiuration a configuration, and for deploying a deployment. `counts` says how many
-    sections say each term and phrase of the query.
+    Who asks for a reindex means to re-index, for a confgiuration a configuration, and for deploying a deployment.
+    `counts` says how many sections say each term of the query.
     """
     respelt: dict[str, list[str]] = {}
     nouns = query.nouns()
@@ -38,12 +29,9 @@ def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> Respel
         said = said or _find_said(index, list(_split(word))) or _find_mistyped(index, word)
         if said:
             respelt[term] = said
-    if not respelt:
-        return Respelt(query, counts)
     terms = dict.fromkeys(one for term in query.terms for one in respelt.get(term, [term]))
-    new = {term: counts[term] if term in counts else index.frequency(term) for term in (*terms, *query.phrases)}
     notes = (f"nothing says {term}; looked for {', '.join(said)} instead" for term, said in respelt.items())
-    return Respelt(query._replace(terms=tuple(terms)), new, tuple(notes))
+    return query._replace(terms=tuple(terms)), tuple(notes)
 
 
 def _find_unknown(query: TextQuery, counts: Mapping[str, int]) -> Iterator[str]:
