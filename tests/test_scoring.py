@@ -17,7 +17,6 @@ from memory_kb.search.scoring import (
     RelevanceParts,
     Scored,
     ScoredSection,
-    activation,
     decay,
     normalise,
     prominence,
@@ -111,7 +110,8 @@ def test_however_prominent_what_fits_half_as_well_stays_below(count: int) -> Non
     ids=["new", "not injected", "archived", "recalled once"],
 )
 def test_activation_of_a_fact(days: float, count: int, expected: float) -> None:
-    assert activation(0.9, days, count) == pytest.approx(expected, abs=2e-4)
+    ranking = Ranking(decay_floor=0.0)
+    assert prominence(0.9, days, count, "active", ranking) == pytest.approx(expected, abs=2e-4)
 
 
 @given(st.floats(0, 10_000), st.floats(0, 10_000), st.floats(1, 1_000), st.floats(0, 1))

@@ -194,7 +194,7 @@ class Evaluation:
 
     def _ask_query(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
-        result = self._index.use(lambda index: self._searching.search_vault(index, request))
+        result = self._searching.search_vault(request)
         return measure_question(query, result.hits), result.mode, result.degraded
 
     def _files(self, index: SqliteIndex) -> Sequence[GrepFile]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress, VectorQuery
+from memory_kb.model import Filters
 from memory_kb.private_text import cut_private
 from memory_kb.providers.protocols import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import threading
     from concurrent.futures import Future
 
+    from memory_kb.index.postgres import PostgresIndex
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vectors import EmbeddedPassage, VectorStore
     from memory_kb.providers.protocols import Vectors
@@ -263,13 +265,17 @@ class VectorSearch:
             reasons += (f"{lack}; `memory-kb index` makes them",)
         return EmbeddedQuery(VectorQuery(vector, table), reasons)
 
-    def make_query_vector(self, text: str) -> "tuple[VectorSpace, Vectors] | None":
-        """Return the space and the vector of a query, to compare with a server's vectors; None without an embedder."""
-        embedder = self.embedder
-        if embedder is None:
-            return None
-        vector = self._make_vector(embedder, text)
-        return embedder.space._replace(dimension=len(vector)), vector
+    def embed_team_query(self, index: "PostgresIndex", text: str, filters: Filters) -> EmbeddedQuery:
+        """Return a query as a vector, with the vectors of a team's index to compare it with, or its cosines."""
+        try:
+            embedder = self.embedder
+            if embedder is None:
+                return NOT_EMBEDDED
+            vector = self._make_vector(embedder, text)
+        except ProviderFailed as exc:
+            return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
+        table, reasons = index.compare((embedder.space._replace(dimension=len(vector)), vector), filters)
+        return EmbeddedQuery(VectorQuery(vector, table) if table else None, reasons)
 
     def _catch_up(self, store: "VectorStore", embedder: Embedder) -> tuple[str, ...]:
         """Attach cached vectors of new chunks, or embed them if they are few; return why that failed, if it did."""

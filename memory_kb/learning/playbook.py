@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPES
-from memory_kb.search.scoring import activation, decay
+from memory_kb.search.scoring import decay
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.text import count_tokens, parse_date, pluralize
 
@@ -156,7 +156,7 @@ def needs_inversion(evidence: Evidence) -> bool:
 def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
     """Return `type_weight * decay * (1 + count)` with no floor; an entry without a date does not age."""
     days = max(0, (today - seen).days) if seen else 0
-    return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
+    return _TYPE_WEIGHTS.get(kind, 0.9) * decay(days, half_life) * (1 + count)
 
 
 class PlaybookRule(NamedTuple):

@@ -226,16 +226,6 @@ def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
     return float(max(floor, 0.5 ** (max(0.0, days) / half_life)))
 
 
-def activation(weight: float, days: float, count: int, *, half_life: float = 90.0, floor: float = 0.0) -> float:
-    """Return `weight * decay * (1 + count)`.
-
-    Example:
-        >>> activation(0.9, 0, 0), activation(0.5, 90, 3)
-        (0.9, 1.0)
-    """
-    return weight * decay(days, half_life, floor) * (1 + count)
-
-
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
     """Return the prominence of an entry: importance x decay x (1 + reinforcements).
 
@@ -247,7 +237,7 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
     """
     if status == "retired":
         return 0.0
-    return activation(importance, days, count, half_life=ranking.half_life_days, floor=ranking.decay_floor)
+    return importance * decay(days, ranking.half_life_days, ranking.decay_floor) * (1 + count)
 
 
 #: The constant of reciprocal rank fusion.

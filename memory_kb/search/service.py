@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
-from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
+from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, FilterWords, Freshness, Hit, SearchResult, StoredEntry
 from memory_kb.private_text import cut_private
@@ -91,7 +91,7 @@ class Searching:
         )
         if vaults:
             return self._search_team(request, vaults, sync=sync, progress=progress)
-        result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
+        result = self.search_vault(request, sync=sync, progress=progress)
         if is_typing:
             return result
         log_shown(
@@ -108,24 +108,26 @@ class Searching:
 
         return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, request.max_chars))
 
-    def search_vault(
-        self, index: SqliteIndex, request: Request, *, sync: bool = True, progress: Progress | None = None
-    ) -> SearchResult:
+    def search_vault(self, request: Request, *, sync: bool = True, progress: Progress | None = None) -> SearchResult:
         """Update the index, embed the query, and search this vault without agents' own memories."""
-        pending, degraded = self._index.refresh(progress) if sync else (None, ())
-        if not sync and index.generation == 0:
-            degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
-        elif not sync and index.is_partial:
-            degraded = ("the first indexing has not ended yet; some notes are not searched",)
-        request, unnamed = self.name_key_terms(request)
-        if request.filters.file == NOWHERE:
-            unnamed += ("the file is outside the project, and no applies_to covers it",)
-        if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
-            unnamed += (f"there is no job {request.filters.job!r}",)
-        embedded = self.embed_query(index, request)
-        with index.snapshot():
-            result = self._rank(index, request, embedded, (*self._index.take_notices(), *degraded, *unnamed))
-        return result._replace(freshness=result.freshness._replace(pending=pending))
+
+        def search(index: SqliteIndex) -> SearchResult:
+            pending, degraded = self._index.refresh(progress) if sync else (None, ())
+            if not sync and index.generation == 0:
+                degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
+            elif not sync and index.is_partial:
+                degraded = ("the first indexing has not ended yet; some notes are not searched",)
+            asked, notes = self.name_key_terms(request)
+            if request.filters.file == NOWHERE:
+                notes += ("the file is outside the project, and no applies_to covers it",)
+            if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
+                notes += (f"there is no job {request.filters.job!r}",)
+            embedded = self.embed_query(index, asked)
+            with index.snapshot():
+                result = self._rank(index, asked, embedded, (*self._index.take_notices(), *degraded, *notes))
+            return result._replace(freshness=result.freshness._replace(pending=pending))
+
+        return self._index.use(search)
 
     def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
         """Let a language model name the key terms of a long query, where one was asked for.
@@ -138,14 +140,23 @@ class Searching:
 
         return name_key_terms(request, self._vault, self._get_models())
 
-    def embed_query(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
+    def embed_query(self, index: SqliteIndex | PostgresIndex, request: Request) -> EmbeddedQuery:
         """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
         from memory_kb.search.query import parse_query
 
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_EMBEDDED
-        asked = self._index.vector_search.embed_query(index, request.text) if self._index.may_embed else NOT_EMBEDDED
-        return _without_embedder(request) if asked == NOT_EMBEDDED else asked
+        embedded = NOT_EMBEDDED
+        if self._index.may_embed:
+            vectors = self._index.vector_search
+            if isinstance(index, SqliteIndex):
+                embedded = vectors.embed_query(index, request.text)
+            else:
+                embedded = vectors.embed_team_query(index, request.text, request.filters)
+        if embedded == NOT_EMBEDDED and request.mode != "auto":
+            lack = "search needs an embedding provider, and there is none; this is a text search"
+            return EmbeddedQuery(None, (f"{request.mode} {lack}",))
+        return embedded
 
     def _rank(
         self, index: SqliteIndex | PostgresIndex, request: Request, embedded: EmbeddedQuery, degraded: tuple[str, ...]
@@ -190,27 +201,11 @@ class Searching:
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
                 degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
             with team.opened(vaults) as (index, notes):
-                result = self._rank(index, request, self._embed_for_team(index, request), (*degraded, *notes))
+                result = self._rank(index, request, self.embed_query(index, request), (*degraded, *notes))
                 return result._replace(hits=tuple(map(_name_vault, result.hits)))
         except Unreachable as exc:
-            result = self._index.use(lambda index: self.search_vault(index, request, sync=sync, progress=progress))
+            result = self.search_vault(request, sync=sync, progress=progress)
             return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
-
-    def _embed_for_team(self, index: PostgresIndex, request: Request) -> EmbeddedQuery:
-        """Return the query with its cosines in a team's index, or `NOT_EMBEDDED` where the search uses words only."""
-        from memory_kb.errors import ProviderFailed, explain_failure
-        from memory_kb.search.query import parse_query
-
-        if request.mode == "text" or not parse_query(request.text).terms:
-            return NOT_EMBEDDED
-        try:
-            asked = self._index.vector_search.make_query_vector(request.text) if self._index.may_embed else None
-        except ProviderFailed as exc:
-            return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
-        if asked is None:
-            return _without_embedder(request)
-        table, reasons = index.compare(asked, request.filters)
-        return EmbeddedQuery(VectorQuery(asked[1], table) if table else None, reasons)
 
     def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
         """Return an entry with its source text, also one of an agent's own memory.
@@ -274,7 +269,7 @@ class Searching:
 
         try:
             with self._index.team.opened(vaults) as (team_index, notes):
-                embedded = self._embed_for_team(team_index, request)
+                embedded = self.embed_query(team_index, request)
                 return self._explain(team_index, team_index.find(wanted), request, embedded, notes)
         except Unreachable as exc:
             answer = self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
@@ -287,15 +282,15 @@ class Searching:
         from memory_kb.search.why_not import Absence
 
         self._index.refresh()
-        constructed, unnamed = self.name_key_terms(request)
-        embedded = self.embed_query(index, constructed)
+        asked, notes = self.name_key_terms(request)
+        embedded = self.embed_query(index, asked)
         with index.snapshot():
             unread = explain_unread(self._vault, index, wanted)
             if unread:
-                absence, degraded = Absence("not-indexed", unread), (*unnamed, *embedded.reasons)
+                absence, degraded = Absence("not-indexed", unread), (*notes, *embedded.reasons)
                 return WhyNot(request.text, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
             entry = find_entry_by_name(self._vault, index, wanted)
-            return self._explain(index, entry, constructed, embedded, unnamed)
+            return self._explain(index, entry, asked, embedded, notes)
 
     def _explain(
         self,
@@ -313,14 +308,6 @@ class Searching:
         ranking, today = self._vault.settings.ranking, self._vault.today()
         why = explain_absence(index, Search(request, ranking, today, embedded.vector_query), entry)
         return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *embedded.reasons))
-
-
-def _without_embedder(request: Request) -> EmbeddedQuery:
-    if request.mode == "auto":
-        return NOT_EMBEDDED
-    return EmbeddedQuery(
-        None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
-    )
 
 
 def _name_vault(hit: Hit) -> Hit:

@@ -107,7 +107,7 @@ class Skills:
         if query.strip():
             filters = make_filters(kind=["skill"], status=sorted(LIVE_STATUSES), job=job, task=task)
             request = Request(query, filters, _PASSAGES * _POOL * limit)
-            result = self._index.use(lambda index: self._searching.search_vault(index, request))
+            result = self._searching.search_vault(request)
             mode, degraded = result.mode, result.degraded
             skills = choose_candidates(result.hits, skills, _POOL * limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]

@@ -194,7 +194,7 @@ class Continuity:
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
-            result = self._searching.search_vault(index, request)
+            result = self._searching.search_vault(request)
             named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
             entries = (
                 one for entry_id, path in named for one in index.memories(EVERYTHING, path) if one.id == entry_id
