@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
+from memory_kb.text import on_one_line
 from memory_kb.vault import hold_lock, identify
 
 _T = TypeVar("_T")
@@ -102,7 +103,7 @@ def make_say(command: str) -> Callable[[str], None]:
 
     def say(sentence: str) -> None:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"memory-kb {command}: {sentence}\n")
+            sys.stderr.write(f"memory-kb {command}: {on_one_line(sentence)}\n")
             sys.stderr.flush()
 
     return say

@@ -42,6 +42,15 @@ def test_bytes_that_are_no_text_stay_as_they_are(tmp_path: Path) -> None:
     assert Path(names[1]).read_bytes() == b"\0two"
 
 
+def test_the_name_of_a_file_does_not_drive_the_terminal(run: Run, tmp_path: Path) -> None:
+    for name in "oab":
+        (tmp_path / name).write_bytes(b"\0" + name.encode())
+    done = run("git", "merge-file", *(tmp_path / name for name in "oab"), "memory/a\x1b[2J\nmemory-kb: b.md")
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_without_git_what_differs_is_a_choice() -> None:
     lone = GitTexts({"PATH": "/nowhere"})
     merged = merge_files(

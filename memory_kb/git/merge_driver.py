@@ -12,7 +12,7 @@ from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts, TextMe
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
 from memory_kb.store.file_edits import FileEdit, apply, read_if_there
-from memory_kb.text import decode, encode
+from memory_kb.text import decode, encode, on_one_line
 
 #: What git takes for an unmerged file, and for a driver that could do nothing.
 _CONFLICTS, _USAGE = 1, 129
@@ -60,7 +60,7 @@ def run_merge_driver(arguments: Sequence[str]) -> int:
 
 
 def _say_on_stderr(message: str) -> None:
-    sys.stderr.write(f"memory-kb: {message}\n")
+    sys.stderr.write(f"memory-kb: {on_one_line(message)}\n")
 
 
 _NAME = ".gitattributes"
