@@ -150,6 +150,20 @@ def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: P
     assert (place / "vault/memory/one.md").read_bytes() == ONE
 
 
+def test_a_verb_that_plans_completes_a_killed_run_first_and_a_preview_does_not(tmp_path: Path) -> None:
+    with open_at(make(tmp_path)) as kb:
+        kb.writer.run("test", [set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x")])
+        log = kb.vault.machine / "log/decisions.jsonl"
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+        kb.reinforce(dry_run=True)
+        kb.capture("Always use UTC for timestamps.", dry_run=True)
+        kb.compact(dry_run=True)
+        assert kb.writer.killed_run()
+        report = kb.capture("Always use UTC for timestamps.")
+        assert (len(report.kept), kb.writer.killed_run()) == (1, ())
+        assert "was killed while it wrote; it is completed" in report.run.notices[0]
+
+
 def test_a_run_that_wrote_all_but_did_not_say_so_is_kept_though_a_person_wrote_since(tmp_path: Path) -> None:
     place = make(tmp_path)
     with open_at(place) as kb:

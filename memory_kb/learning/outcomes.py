@@ -314,7 +314,7 @@ class Outcomes:
         that was shown counts, and without a session what was shown outside any, once a day for each entry.
         """
         now, log = self._vault.clock(), self._retrievals
-        with self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             shown = list(log.read(session))
             reported = self._log.read_all() if session else ()
             about = (one for one in reported if one.session == session or any(belongs_to(one, each) for each in shown))
