@@ -19,20 +19,16 @@ _ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
 class HostCheck:
-    """ASGI middleware that refuses requests for another host, from another origin or without the token.
-
-    This protects against DNS rebinding and pages of other sites: the Host must name this server, and an
-    Origin, which only browsers send, must be this server. Other ports of this machine are other origins.
-    """
+    """ASGI middleware that refuses requests for another host, from another origin or without the token."""
 
     def __init__(self, app: _App, host: str, token: str | None) -> None:
-        self._app, self._host, self._token = app, host.lower(), token
+        self._app, self._host, self._token = app, host, token
 
     async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
 
-        refusal = self.check(Headers(scope=scope)) if scope["type"] == "http" else None
+        refusal = find_refusal(Headers(scope=scope), self._host, self._token) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -40,34 +36,38 @@ class HostCheck:
         headers = {"www-authenticate": "Bearer"} if status == 401 else {}
         await PlainTextResponse(f"{reason}\n", status, headers)(scope, receive, send)
 
-    def check(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """Return why a request with these headers is refused, or None.
 
-        Example:
-            >>> check = HostCheck(None, "127.0.0.1", None)
-            >>> check.check({"host": "127.0.0.1:80"}), check.check({"host": "evil.example"})[0]
-            (None, 421)
-            >>> check.check({"host": "localhost:80", "origin": "https://evil.example"})[0]
-            403
-            >>> check.check({"host": "localhost:80", "origin": "http://localhost:3000"})[0]
-            403
-        """
-        if not self._is_ours(f"//{headers.get('host', '')}"):
-            return 421, "this server does not answer under that Host"
-        origin = headers.get("origin")
-        if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
-            return 403, "pages of other origins may not use this server"
-        if self._token is not None and not has_bearer(headers, self._token):
-            return 401, "this server wants its token: Authorization: Bearer TOKEN"
-        return None
+def find_refusal(headers: Mapping[str, str], host: str, token: str | None = None) -> tuple[int, str] | None:
+    """Return the status and the reason of refusing a request with these headers to a server at a host, or None.
 
-    def _is_ours(self, address: str) -> bool:
-        """Return whether an address names this machine; bound to all of them, the token alone decides."""
-        try:
-            name = (urlsplit(address).hostname or "").lower()
-        except ValueError:
-            return False
-        return name in _LOOPBACK or name == self._host or (bool(name) and self._host in _ANYWHERE)
+    This protects against DNS rebinding and pages of other sites: the Host must name this server, and an
+    Origin, which only browsers send, must be this server. Other ports of this machine are other origins.
+
+    Example:
+        >>> find_refusal({"host": "127.0.0.1:80"}, "127.0.0.1"), find_refusal({"host": "evil.example"}, "::1")[0]
+        (None, 421)
+        >>> find_refusal({"host": "localhost:80", "origin": "https://evil.example"}, "127.0.0.1")[0]
+        403
+        >>> find_refusal({"host": "localhost:80", "origin": "http://localhost:3000"}, "127.0.0.1")[0]
+        403
+    """
+    if not _is_ours(f"//{headers.get('host', '')}", host.lower()):
+        return 421, "this server does not answer under that Host"
+    origin = headers.get("origin")
+    if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
+        return 403, "pages of other origins may not use this server"
+    if token is not None and not has_bearer(headers, token):
+        return 401, "this server wants its token: Authorization: Bearer TOKEN"
+    return None
+
+
+def _is_ours(address: str, host: str) -> bool:
+    """Return whether an address names a server at a host; at all of this machine's, the token alone decides."""
+    try:
+        name = (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return False
+    return name in _LOOPBACK or name == host or (bool(name) and host in _ANYWHERE)
 
 
 def has_bearer(headers: Mapping[str, str], token: str) -> bool:

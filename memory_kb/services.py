@@ -67,9 +67,9 @@ _T = TypeVar("_T")
 _HOOK_INDEX_SECONDS = 0.4
 
 
-def made(make: Callable[[Services], _T]) -> cached_property[_T]:
-    """Return an attribute of services, such as one of them or its method, that is made when it is first read."""
-    return cached_property(make)
+def delegate(read: Callable[[Services], _T]) -> cached_property[_T]:
+    """Return an attribute that is one of a service, which is made when the attribute is first read."""
+    return cached_property(read)
 
 
 def _without_model(vault: Vault) -> Vault:

@@ -163,12 +163,12 @@ def read_records(file: Path) -> dict[str, InstallRecord]:
     """Return the records of what was put into which file; a file of them that is lost or damaged is an empty one."""
     try:
         with open_for_reading(file) as stream:
-            return {str(name): _read_trace(value) for name, value in load_json(stream.read()).items()}
+            return {str(name): _read_record(value) for name, value in load_json(stream.read()).items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def _read_trace(value: Mapping[str, Any]) -> InstallRecord:
+def _read_record(value: Mapping[str, Any]) -> InstallRecord:
     inserted = value["inserted"]
     return InstallRecord(
         str(value["after"]),

@@ -12,7 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from memory_kb.http_server import HostCheck, has_bearer
+from memory_kb.http_server import find_refusal, has_bearer
 
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (
@@ -54,8 +54,7 @@ class Auth:
     """
 
     def __init__(self, app: Any, host: str, port: int, token: str | None) -> None:
-        self._app, self._token = app, token
-        self._host_check = HostCheck(app, host, None)
+        self._app, self._host, self._token = app, host, token
         self._cookie, self._pass = f"memory-kb-{port}", secrets.token_urlsafe(32)
         policy = _CSP.format("".join(f" 'sha256-{one}'" for one in STYLE_HASHES))
         self._headers = {**_HEADERS, "content-security-policy": policy}
@@ -71,7 +70,7 @@ class Auth:
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer to a request that is refused or lacks the token, or None."""
         headers = request.headers
-        if refusal := self._host_check.check(headers):
+        if refusal := find_refusal(headers, self._host):
             return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
         site = headers.get("sec-fetch-site", "none")
         followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
