@@ -42,7 +42,7 @@ def test_what_was_written_while_a_watcher_indexed_is_read(
         with hold_lock(kb.vault.machine / WATCHER_LOCK, 0.0):
             with hold_lock(kb.vault.machine / "index.lock", 0.0):
                 learned = await site.run("write", lambda kb: kb.learn("An okapi was seen."))
-            assert await site.run("read", lambda kb: site.kept(kb, "okapis", count)) == 1
+            assert await site.run("read", lambda kb: site.cached(kb, "okapis", count)) == 1
             await site.run("write", lambda kb: kb.forget(learned.id))
             assert await site.run("read", count) == 0
 
@@ -62,7 +62,7 @@ def test_a_result_is_kept_for_the_state_that_it_was_read_in(
 
     async def work() -> None:
         open_kb(folder).sync()
-        assert await site.run("read", lambda kb: site.kept(kb, "okapis", look)) == 0
-        assert await site.run("read", lambda kb: site.kept(kb, "okapis", look)) == 1
+        assert await site.run("read", lambda kb: site.cached(kb, "okapis", look)) == 0
+        assert await site.run("read", lambda kb: site.cached(kb, "okapis", look)) == 1
 
     asyncio.run(work())

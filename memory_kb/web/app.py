@@ -33,7 +33,7 @@ _PICTURE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 def send_attachment(request: PageRequest) -> Response:
     """A picture or document of the vault, as a note names it."""
     name, vault = request.param("name", 1_000), request.kb.vault
-    path = request.kept("attachments", lambda kb: Attachments(kb.vault)).find(name, request.param("from", 1_000))
+    path = request.cached("attachments", lambda kb: Attachments(kb.vault)).find(name, request.param("from", 1_000))
     file = check_attachment(vault, path) if path else None
     if file is None:
         return request.site.explain(request.http, UnknownEntry(name))

@@ -62,7 +62,7 @@ def show_entry(request: PageRequest) -> Response:
 
 def _place_of(request: PageRequest, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
-    kb, keeps_lines = request.kb, request.kept("lines", lambda kb: _keeps_lines(kb.vault.folder))
+    kb, keeps_lines = request.kb, request.cached("lines", lambda kb: _keeps_lines(kb.vault.folder))
     if "[[" not in text:
         return LinkBase(path, keeps_lines=keeps_lines)
     embeds = find_embeds(text)[:_MOST_EMBEDS]
@@ -131,7 +131,7 @@ def create(request: PageRequest) -> Response:
 
 
 def _draw_new(request: PageRequest, problem: str, folder: str | None) -> Response:
-    paths = request.kept("folders", lambda kb: {one.path.rpartition("/")[0] for one in kb.list()})
+    paths = request.cached("folders", lambda kb: {one.path.rpartition("/")[0] for one in kb.list()})
     usual = "memory/learnings" if request.kb.vault.memory else ""
     return request.page(
         "new.html", status=422 if problem else 200, title=request.param("title"),

@@ -203,13 +203,13 @@ class PageRequest(NamedTuple):
         """Return the last value of a name, or nothing."""
         return param(self.fields, name, longest)
 
-    def kept(self, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
+    def cached(self, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Return the result of a read, cached until the index changes."""
-        return self.site.kept(self.kb, name, work)
+        return self.site.cached(self.kb, name, work)
 
     def choices(self) -> FilterValues:
         """Return the filters of the vault; one with a single word changes nothing."""
-        return self.kept("choices", lambda kb: kb.filter_values())
+        return self.cached("choices", lambda kb: kb.filter_values())
 
     def page(self, template: str, **values: Any) -> Response:
         return self.site.page(self.http, template, **values)
@@ -228,7 +228,7 @@ class Site:
         self._workers = Workers(named, make_say("serve"), trust_watcher=True)
         self.looks = BackgroundLooks(named)
         self._mark = secrets.token_urlsafe(24)
-        self._kept: dict[str, tuple[int, Any]] = {}
+        self._cache: dict[str, tuple[int, Any]] = {}
         #: Set while the index may lack what a write of ours changed, as somebody else was indexing at that moment.
         self._is_behind = threading.Event()
         self._templates = Environment(
@@ -256,14 +256,14 @@ class Site:
 
         return await self._workers.writing.ask(write)
 
-    def kept(self, kb: KnowledgeBase, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
+    def cached(self, kb: KnowledgeBase, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Return the result of a read, cached until the index changes."""
         # What changes while it is read makes it old.
-        kept, generation = self._kept.get(name), kb.generation
-        if kept is None or kept[0] != generation:
-            kept = self._kept[name] = (generation, work(kb))
-        found: _T = kept[1]
-        return found
+        entry, generation = self._cache.get(name), kb.generation
+        if entry is None or entry[0] != generation:
+            entry = self._cache[name] = (generation, work(kb))
+        value: _T = entry[1]
+        return value
 
     def _with_latest_writes(self, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         """Return a read that compares the files first where the watcher may not have indexed a write yet."""
@@ -290,10 +290,10 @@ class Site:
                 self._workers.studying.submit(self._with_latest_writes(fill_review))
 
         def fill_review(kb: KnowledgeBase) -> object:
-            return self.kept(kb, "review", lambda kb: kb.review.list())
+            return self.cached(kb, "review", lambda kb: kb.review.list())
 
         def fill_recent(kb: KnowledgeBase) -> Recent:
-            return self.kept(kb, "recent", lambda kb: kb.recent())
+            return self.cached(kb, "recent", lambda kb: kb.recent())
 
         self._workers.reading.submit(self._with_latest_writes(fill_recent)).add_done_callback(go_on)
 

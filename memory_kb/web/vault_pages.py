@@ -78,7 +78,7 @@ def _draw_search(
     elif asked.is_filtered:
         found["newest"] = kb.browse(limit=_NEWEST, **asked.filters)
     else:
-        found["recent"] = request.kept("recent", lambda kb: kb.recent())
+        found["recent"] = request.cached("recent", lambda kb: kb.recent())
     return request.page(template, headers=headers, asked=asked, choices=request.choices(), **found)
 
 
@@ -221,7 +221,7 @@ _MOST_DAYS = 365
 
 def show_queue(request: PageRequest) -> Response:
     """What waits for a judgment."""
-    asked, items = request.query, request.kept("review", lambda kb: kb.review.list())
+    asked, items = request.query, request.cached("review", lambda kb: kb.review.list())
     first = (asked.page - 1) * PAGE_SIZE
     shown = items[first : first + PAGE_SIZE]
     texts = [render_note(item.text, LinkBase(item.path)) for item in shown]
