@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.agents.agent import EVENTS, Agent
-from memory_kb.agents.payloads import (
-    HookAnswer,
-    HookCall,
-    format_answer,
-    format_question,
-    format_refusal,
-    read_results,
-)
+from memory_kb.agents.payloads import HookAnswer, HookCall, format_answer, format_question, format_refusal, read_results
 from memory_kb.errors import UsageError
 from memory_kb.injected_text import mark_as_own
 from memory_kb.regular_files import make_folder, open_for_appending, read_file, read_text

@@ -35,9 +35,8 @@ _MODULES = {
     "evaluate": "ci eval benefit",
     "git": "undo git commit",
     "index": "status index watch doctor lint model cache",
-    "lifecycle": (
-        "capture extract reflect episode diary stage consolidate maintain reinforce promote compact contradictions"
-    ),
+    "learning": "capture extract reflect episode diary",
+    "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
     "review": "outcome review exposure cite verify",
     "rules": "rules sweep skills procedure",
     "search": "search show list context links stats why-not",
