@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ _SECTIONS = {
 }
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
-    "agents": "install uninstall bridge hook export completion serve mcp lsp",
+    "agents": "install uninstall bridge hook export completion",
     "entries": "init learn forget rename supersede import",
     "evaluate": "ci eval benefit",
     "git": "undo git commit",
@@ -40,6 +39,7 @@ _MODULES = {
     "review": "outcome review exposure cite verify",
     "rules": "rules sweep skills procedure",
     "search": "search show list context links stats why-not",
+    "servers": "serve mcp lsp",
     "sessions": "session",
     "working": "ledger handoff continuity premortem assume",
 }
@@ -222,14 +222,6 @@ def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogate
     if tuple(words) == ("-",):
         return sys.stdin.buffer.read(most).decode("utf-8", errors)
     return " ".join(words)
-
-
-def need_extra(extra: str, what: str, *modules: str) -> None:
-    """Raise UsageError where modules of an extra are not installed."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        problem = f"{what} needs {', '.join(missing)}, not installed here"
-        raise UsageError(problem, f'run: pip install "memory-kb[{extra}]"')
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
