@@ -155,7 +155,11 @@ class VectorCount(NamedTuple):
 
 
 class WhyNot(NamedTuple):
-    """The step that lost an entry, or `found`, with a reason; `score` and `needed` are on the scale of that step."""
+    """The step that lost an entry, or `found`, with a reason; `score` and `needed` are on the scale of that step.
+
+    `step` is hidden, filtered, phrase, excluded, no-shared-term, outside-pool, shadowed, copy, decayed, scope, score,
+    variety, budget or not-indexed; of a hook it is off, few-words, shown, few-rare-words, below-floor or not-given, too.
+    """
 
     query: str
     id: str

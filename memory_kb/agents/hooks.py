@@ -236,24 +236,21 @@ class Hooks:
         from memory_kb.context.hook_context import content_words, explain_silence, find_task
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
-        from memory_kb.search.why_not import Absence
 
         settings, task = self._vault.settings.context, find_task(prompt)
         shown = self._shown_in(session or self._vault.session)
 
         def explain(index: SqliteIndex) -> WhyNot:
             entry = listing.find_entry_by_name(self._vault, index, wanted)
+            asked = WhyNot(prompt, entry.id, entry.path, "off", "context.hooks is off")
             if not settings.hooks:
-                why = Absence("off", "context.hooks is off")
-            elif not task:
+                return asked
+            if not task:
                 said = ", ".join(content_words(prompt)) or "none"
                 words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
-                why = Absence("few-words", words)
-            else:
-                why = explain_silence(
-                    self._match_task(index, task), entry.id, index.keys_of(entry), shown, settings.floor
-                )
-            return WhyNot(prompt, entry.id, entry.path, *why)
+                return asked._replace(step="few-words", reason=words)
+            matches, keys = self._match_task(index, task), index.keys_of(entry)
+            return explain_silence(asked, matches, keys, shown, settings.floor)
 
         return self._get_index().read(explain)
 

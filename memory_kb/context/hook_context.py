@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.context.relevance import PromptMatch, PromptMatches
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.search.why_not import Absence
+    from memory_kb.reports import WhyNot
 
 #: What a prompt gets at most, and what a file does, the frame left out.
 _MOST_ENTRIES, _PROMPT_TOKENS, _FILE_TOKENS = 3, 600, 300
@@ -101,28 +101,28 @@ def match_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: fl
 
 
 def explain_silence(
-    matches: PromptMatches, wanted: str, keys: Collection[int], shown: Collection[str], floor: float
-) -> Absence:
-    """Return why an entry, whose sections have these keys, does not come at a prompt."""
-    from memory_kb.search.why_not import Absence
-
-    if wanted in shown:
-        return Absence("shown", "this session was shown it already; each entry comes once until a compaction or clear")
+    asked: WhyNot, matches: PromptMatches, keys: Collection[int], shown: Collection[str], floor: float
+) -> WhyNot:
+    """Return why an entry that is `asked` for, whose sections have these keys, does not come at a prompt."""
+    if asked.id in shown:
+        seen = "this session was shown it already; each entry comes once until a compaction or clear"
+        return asked._replace(step="shown", reason=seen)
     bearing = max(map(matches.weigh, keys), key=lambda one: (one.is_enough, one.worth))
     words = f"it shares {', '.join(bearing.shared) or 'none'} of the rare words of the prompt"
     if len(bearing.shared) < bearing.least:
-        return Absence("few-rare-words", f"{words}; {bearing.least} are needed")
+        return asked._replace(step="few-rare-words", reason=f"{words}; {bearing.least} are needed")
     if not bearing.is_enough:
         reason = f"{words}, too small a part of what the prompt is about (context.floor {floor:g})"
-        return Absence("below-floor", reason, None, bearing.worth, bearing.needed)
+        return asked._replace(step="below-floor", reason=reason, score=bearing.worth, needed=bearing.needed)
     fitting = [one.memory.id for one in matches.find() if one.memory.id not in shown]
-    if wanted not in fitting:
+    if asked.id not in fitting:
         reason = f"{words}, but others say far more, or hooks give none of its kind, status or scope"
-        return Absence("not-given", reason)
-    rank = fitting.index(wanted) + 1
+        return asked._replace(step="not-given", reason=reason)
+    rank = fitting.index(asked.id) + 1
     if rank > _MOST_ENTRIES:
-        return Absence("budget", f"{words}, but {rank - 1} others fit better; {_MOST_ENTRIES} come at most", rank)
-    return Absence("found", f"{words}, and comes at rank {rank}", rank)
+        reason = f"{words}, but {rank - 1} others fit better; {_MOST_ENTRIES} come at most"
+        return asked._replace(step="budget", reason=reason, rank=rank)
+    return asked._replace(step="found", reason=f"{words}, and comes at rank {rank}", rank=rank)
 
 
 def build_prompt_context(

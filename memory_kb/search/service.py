@@ -279,7 +279,6 @@ class Searching:
         """Update the index, and explain what a search in this vault does not show."""
         from memory_kb.index.listing import explain_unread, find_entry_by_name
         from memory_kb.reports import WhyNot
-        from memory_kb.search.why_not import Absence
 
         self._index.refresh()
         asked, notes = self.name_key_terms(request)
@@ -287,8 +286,8 @@ class Searching:
         with index.snapshot():
             unread = explain_unread(self._vault, index, wanted)
             if unread:
-                absence, degraded = Absence("not-indexed", unread), (*notes, *embedded.reasons)
-                return WhyNot(request.text, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
+                path, degraded = wanted.partition(":")[0], (*notes, *embedded.reasons)
+                return WhyNot(request.text, wanted, path, "not-indexed", unread, degraded=degraded)
             entry = find_entry_by_name(self._vault, index, wanted)
             return self._explain(index, entry, asked, embedded, notes)
 
@@ -301,13 +300,12 @@ class Searching:
         degraded: tuple[str, ...],
     ) -> WhyNot:
         """Explain what a search in an index does not show."""
-        from memory_kb.reports import WhyNot
         from memory_kb.search.pipeline import Search
         from memory_kb.search.why_not import explain_absence
 
         ranking, today = self._vault.settings.ranking, self._vault.today()
         why = explain_absence(index, Search(request, ranking, today, embedded.vector_query), entry)
-        return WhyNot(request.text, entry.id, entry.path, *why, degraded=(*degraded, *embedded.reasons))
+        return why._replace(degraded=(*degraded, *embedded.reasons))
 
 
 def _name_vault(hit: Hit) -> Hit:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from memory_kb.index.port import Index
 from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
+from memory_kb.reports import WhyNot
 from memory_kb.search.candidates import CANDIDATES
 from memory_kb.search.explain import explain_prominence, join_terms, multiply
 from memory_kb.search.groups import Group, count_fitting, diversify
@@ -30,22 +30,6 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Absence(NamedTuple):
-    """Where a search lost an entry, in one word and in a sentence.
-
-    `step` is hidden, filtered, phrase, excluded, no-shared-term, outside-pool, shadowed, copy, decayed,
-    scope, score, variety or budget; found means that it was not lost. `score` is what it had
-    at that step and `needed` what it would have needed, both on the scale of that step.
-    """
-
-    step: str
-    reason: str
-    rank: int | None = None
-    score: float | None = None
-    needed: float | None = None
-    details: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class _Case:
     """An entry, by the keys of its sections, and a search that should perhaps have found it, with its steps."""
@@ -56,34 +40,38 @@ class _Case:
     entry: StoredEntry
     keys: Sequence[int]
 
+    def lost(self, step: str, reason: str, score: float | None = None, needed: float | None = None) -> WhyNot:
+        """Return that the entry is lost at a step, with what it had there and what it would have needed."""
+        return WhyNot(self.search.request.text, self.entry.id, self.entry.path, step, reason, None, score, needed)
 
-def explain_absence(index: Index, search: Search, entry: StoredEntry) -> Absence:
+
+def explain_absence(index: Index, search: Search, entry: StoredEntry) -> WhyNot:
     """Follow an entry through a search to the step at which it is lost."""
-    keys, filters = index.keys_of(entry), search.request.filters
-    if hidden := next(_find_filters(index, filters, entry, keys), None):
-        return hidden
+    keys, request = index.keys_of(entry), search.request
+    if hidden := next(_find_filters(index, request.filters, entry, keys), None):
+        return WhyNot(request.text, entry.id, entry.path, *hidden)
     case = _Case(index, search, trace_search(index, search), entry, keys)
     mine = [item for item in case.trace.scored if item.passage.key in keys]
     if not mine:
         return _explain_outside(case)
     best = max(mine, key=lambda item: item.score)
     if not any(item.passage.key in keys for item in case.trace.kept):
-        scopes = ", ".join(sorted(index.scopes_of([entry.id], filters)[entry.id]))
+        scopes = ", ".join(sorted(index.scopes_of([entry.id], request.filters)[entry.id]))
         reason = f"the same id exists at a more specific scope, which is shown instead (scopes: {scopes})"
-        return Absence("shadowed", reason, score=best.score)
+        return case.lost("shadowed", reason, best.score)
     return _explain_rank(case, best)
 
 
-def _find_filters(index: Index, filters: Filters, entry: StoredEntry, keys: Sequence[int]) -> Iterator[Absence]:
-    """Yield which filter, or which rule of what a search sees, leaves an entry out."""
+def _find_filters(index: Index, filters: Filters, entry: StoredEntry, keys: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Yield the step and the reason where a filter, or a rule of what a search sees, leaves an entry out."""
     for name, word, chosen, is_seen in (
         ("status", entry.status, filters.statuses, entry.status in SEARCHED_STATUSES),
         ("kind", entry.kind, filters.kinds, entry.kind not in WORKING_KINDS),
     ):
         if chosen and word not in chosen:
-            yield Absence("filtered", f"its {name} is {word}, and --{name} asks for {', '.join(chosen)}")
+            yield "filtered", f"its {name} is {word}, and --{name} asks for {', '.join(chosen)}"
         elif not chosen and not is_seen:
-            yield Absence("hidden", f"its {name} is {word}, which is found only with --{name} {word}")
+            yield "hidden", f"its {name} is {word}, which is found only with --{name} {word}"
     own = Filters(statuses=(entry.status,), kinds=(entry.kind,), learning_types=LEARNING_TYPES)
 
     def passes(*names: str) -> bool:
@@ -91,43 +79,43 @@ def _find_filters(index: Index, filters: Filters, entry: StoredEntry, keys: Sequ
 
     if not passes("learning_types"):
         if filters.learning_types:
-            yield Absence("filtered", "--learning-type leaves it out")
+            yield "filtered", "--learning-type leaves it out"
         else:
-            yield Absence("hidden", "it is a proxy learning, and only --learning-type proxy shows it")
+            yield "hidden", "it is a proxy learning, and only --learning-type proxy shows it"
     for option, names in _OPTIONS.items():
         if not passes(*names):
-            yield Absence("filtered", f"{option} leaves it out")
+            yield "filtered", f"{option} leaves it out"
 
 
-def _explain_outside(case: _Case) -> Absence:
+def _explain_outside(case: _Case) -> WhyNot:
     """Explain why an entry is not among the sections that compete."""
     index, trace, keys = case.index, case.trace, case.keys
     query, near = trace.found.query, _describe_nearness(case)
     if query is None:
         many = f"more than {CANDIDATES} entries fit the file, and it is not among the newest of them"
-        return Absence("outside-pool", near or many)
+        return case.lost("outside-pool", near or many)
     matching = index.matching((*query.phrases, *query.excluded, *query.terms), keys)
     for phrase in query.phrases:
         if not matching[phrase]:
-            return Absence("phrase", f"it does not say {phrase}")
+            return case.lost("phrase", f"it does not say {phrase}")
     for word in query.excluded:
         if matching[word]:
-            return Absence("excluded", f"it says {word}, which the query excludes")
+            return case.lost("excluded", f"it says {word}, which the query excludes")
     also_near = near and f"; {near}"
     if not any(matching[term] for term in query.terms):
-        return Absence("no-shared-term", f"it has none of the words {join_terms(query.terms[:_NAMED])}{also_near}")
+        return case.lost("no-shared-term", f"it has none of the words {join_terms(query.terms[:_NAMED])}{also_near}")
     words = _describe_words(case, query)
     place = next((number for number, item in enumerate(trace.sections, 1) if item.candidate.key in keys), None)
     if place is not None:
         reason = f"{words}; it is at place {place} of the sections found, and the {MOST_SECTIONS} best of them compete"
         least = trace.sections[MOST_SECTIONS - 1].score
-        return Absence("outside-pool", reason, score=trace.sections[place - 1].score, needed=least)
+        return case.lost("outside-pool", reason, trace.sections[place - 1].score, least)
     own = -min(index.ranks(query.expression, WEIGHTS, keys).values(), default=0.0)
     pool = [candidate for candidate in trace.found.candidates if candidate.rank < 0][:CANDIDATES]
     needed = -pool[-1].rank if pool else 0.0
     beside = f"it is not among the {CANDIDATES} best; the last of them has {needed:.2f}"
     reason = f"{words}; with a BM25 of {own:.2f} {beside}{also_near}"
-    return Absence("outside-pool", reason, score=own, needed=needed)
+    return case.lost("outside-pool", reason, own, needed)
 
 
 def _describe_words(case: _Case, query: TextQuery) -> str:
@@ -155,7 +143,7 @@ def _describe_nearness(case: _Case) -> str:
     return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
 
 
-def _explain_rank(case: _Case, best: Scored) -> Absence:
+def _explain_rank(case: _Case, best: Scored) -> WhyNot:
     """Explain the place of an entry that competes."""
     request, trace, keys = case.search.request, case.trace, case.keys
     limit, groups = request.limit, trace.groups
@@ -165,7 +153,7 @@ def _explain_rank(case: _Case, best: Scored) -> Absence:
     details = (multiply(best), *missing, explain_prominence(best.section))
     place = next((number for number, group in enumerate(groups, 1) if group.chunk.key in keys), None)
     if place is None:
-        return Absence("copy", _explain_copy(case.entry, groups), None, best.score, None, details)
+        return case.lost("copy", _explain_copy(case.entry, groups), best.score)._replace(details=details)
     ordered = diversify(groups, case.search.ranking.mmr_lambda, len(groups))
     rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
     shown = count_fitting(ordered[:limit], request.max_chars)
@@ -181,7 +169,7 @@ def _explain_rank(case: _Case, best: Scored) -> Absence:
     else:
         step, cause = _find_cause(best, [group.best for group in groups[:limit]], case.search.ranking)
         reason = f"it is at place {place} by its score, and {limit} are shown{cause}"
-    return Absence(step, reason, rank, best.score, needed, details)
+    return case.lost(step, reason, best.score, needed)._replace(rank=rank, details=details)
 
 
 def _explain_copy(entry: StoredEntry, groups: Sequence[Group]) -> str:
