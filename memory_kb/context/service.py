@@ -25,9 +25,8 @@ from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevanc
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, make_place
 from memory_kb.providers.models import Models
-from memory_kb.search.candidates import Request
 from memory_kb.search.pipeline import Search, retrieve
-from memory_kb.search.query import parse_words
+from memory_kb.search.query import Request, parse_words
 from memory_kb.search.service import Searching
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import log_shown

@@ -29,8 +29,7 @@ from memory_kb.index.lint_cache import LintCache
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import AllowedChecks, guarding_rules, read_guard, run_check
 from memory_kb.model import EVERYTHING, Problem
-from memory_kb.search.candidates import Request
-from memory_kb.search.query import parse_query
+from memory_kb.search.query import Request, parse_query
 from memory_kb.store.file_edits import find_note
 from memory_kb.store.logs import RetrievalLog
 

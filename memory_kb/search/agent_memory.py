@@ -15,8 +15,8 @@ from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit
-from memory_kb.search.candidates import Request
 from memory_kb.search.pipeline import Search, retrieve
+from memory_kb.search.query import Request
 from memory_kb.stop_words import stop_words
 from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
 from memory_kb.terms import word_tokens

@@ -2,17 +2,14 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
-from memory_kb.model import Filters
-from memory_kb.search.query import MAX_TERMS, TextQuery, clean, is_long, parse_query, parse_words
+from memory_kb.search.query import Request, TextQuery, clean
+from memory_kb.search.rewriting import choose_query, respell
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
-from memory_kb.search.spelling import respell
-from memory_kb.terms import needs_cutting
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
@@ -21,41 +18,15 @@ CANDIDATES = 60
 MOST_PER_ENTRY, SECTIONS_PER_ENTRY = 40, 8
 #: Passages that are looked through for others than those of the longest notes.
 _FARTHEST = 20_000
-#: How much of a long query is read for its rarest words; characters.
-_READ_CHARS = 500
 #: So many sections say the rare words of a query before its other words may be left aside as common ones.
 _ENOUGH = 3 * CANDIDATES
 #: All common words together score at most so many times what the last of the rare words does.
 _MOST_OF_COMMON = 1.5
 #: What may stand around signs that are looked for, but be none of them.
 _AROUND_SIGNS = ' "`'
-#: Words by which people speak of themselves.
-_PERSON = frozenset(("i", "me", "my", "we", "our", "us"))
-#: A vault has conversations if so many sections, and such a share of all, say one of these words.
-_LEAST_SPOKEN, _SHARE_SPOKEN = 10, 0.1
 
 
 _T = TypeVar("_T")
-
-
-class Request(NamedTuple):
-    """One search: the text, the filters, and the limits of the answer.
-
-    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with `is_typing` the last
-    word may be the beginning of one; with `is_task` the text describes a task, quotes and dashes are part of it, and
-    each entry gives one hit; with `per_entry` it gives no more than so many while others match.
-    """
-
-    text: str
-    filters: Filters = Filters()
-    limit: int = 10
-    max_chars: int = 0
-    explain: bool = False
-    mode: str = "auto"
-    key_terms: tuple[str, ...] = ()
-    is_typing: bool = False
-    is_task: bool = False
-    per_entry: int = 0
 
 
 class FoundCandidates(NamedTuple):
@@ -101,73 +72,6 @@ def _find_signs(index: Index, request: Request) -> list[Candidate]:
         if signs and (found := index.containing(signs, request.filters, CANDIDATES)):
             return found
     return []
-
-
-def choose_query(index: Index, request: Request) -> TextQuery:
-    """Return what to look for: the key terms, if any, else the words of the text or the rarest of a long one."""
-    if request.key_terms:
-        return parse_words(" ".join(request.key_terms))
-    if is_long(request.text):
-        return _find_rare_words(index, request.text)
-    query = _add_joined_words(index, _add_pronouns(index, _parse(index, request))).without_endings()
-    return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
-
-
-def _parse(index: Index, request: Request) -> TextQuery:
-    """Return the query for a text: for all its words if it describes a task.
-
-    An option of a command is a word, too: what is excluded, but notes about it write with the dash, as in
-    `Get-ChildItem -Recurse`.
-    """
-    if request.is_task:
-        return parse_words(request.text)
-    query = parse_query(request.text)
-    options = frozenset(word for word in query.excluded if _is_option(index, word, query, request.filters))
-    return parse_query(request.text, options) if options else query
-
-
-def _is_option(index: Index, excluded: str, query: TextQuery, filters: Filters) -> bool:
-    word = re.escape(excluded.strip('"'))
-    option = re.compile(rf"(?<![\w-])-{word}(?!\w)", re.IGNORECASE)
-    others = f" AND ({' OR '.join(query.terms)})" if query.terms else ""
-    saying = index.match(excluded + others, WEIGHTS, filters, CANDIDATES)
-    return any(option.search(chunk.content) for chunk in index.chunks(one.key for one in saying).values())
-
-
-def _find_rare_words(index: Index, task: str) -> TextQuery:
-    """Return a query for the rarest words in the beginning of a long text, the rarest first.
-
-    Words that no note has are left out unless there are no others.
-    """
-    query = parse_words(task[:_READ_CHARS], MAX_TERMS * 4)
-    counts = {term: index.frequency(term) for term in query.terms}
-    known = sorted((term for term in query.terms if counts[term]), key=lambda term: counts[term])
-    terms = tuple(known or query.terms)[:MAX_TERMS]
-    pairs = tuple(pair for pair in query.pairs if any(term.strip('"') in pair for term in terms))
-    return query._replace(terms=terms, pairs=pairs, is_cut=False)
-
-
-def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
-    """Return the query with its "I" and "my", too, where the sections say them as often as conversations do.
-
-    Who asks like that means what a person said, not what an agent answered at length. A manual says "I" so
-    rarely that it would count for more than the words that matter.
-    """
-    said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
-    least = max(_LEAST_SPOKEN, index.count_chunks() * _SHARE_SPOKEN) if said else 0.0
-    return query.with_terms(term for term in said if term not in query.terms and index.frequency(term) >= least)
-
-
-def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
-    """Return the query with two adjacent words also joined, if the joined form is more than half as frequent.
-
-    Who asks for data classes means dataclasses, too.
-    """
-    joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not needs_cutting(pair)}
-    counts = {term: index.frequency(term) for term in joined if term not in query.terms}
-    return query.with_terms(
-        term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term])
-    )
 
 
 def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:

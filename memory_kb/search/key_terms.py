@@ -5,8 +5,7 @@ from __future__ import annotations
 from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
 from memory_kb.providers.spending import Memo
-from memory_kb.search.candidates import Request
-from memory_kb.search.query import is_long, parse_words
+from memory_kb.search.query import Request, is_long, parse_words
 from memory_kb.vault import Vault
 
 #: How much of a description a language model reads; characters.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
-from memory_kb.search.candidates import CANDIDATES, FoundCandidates, Request, find_candidates, part_by_entry
+from memory_kb.search.candidates import CANDIDATES, FoundCandidates, find_candidates, part_by_entry
 from memory_kb.search.groups import (
     Group,
     count_fitting,
@@ -20,7 +20,7 @@ from memory_kb.search.groups import (
     without_copies,
 )
 from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
-from memory_kb.search.query import TextQuery
+from memory_kb.search.query import Request, TextQuery
 from memory_kb.search.scoring import (
     MOST_TIMES,
     SUPERSEDED_FACTOR,

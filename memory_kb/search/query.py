@@ -1,4 +1,4 @@
-"""Parse a query into a safe full-text expression."""
+"""A request for hits, and the parsing of its query into a safe full-text expression."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.model import Filters
 from memory_kb.stop_words import is_english, stop_words
 from memory_kb.terms import cut_word, has_cjk, is_glued, needs_cutting, query_terms, symbol_terms, to_nfc, without_marks
 
@@ -35,6 +36,26 @@ _CAMEL = lazy_regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 #: A verb in -y or its noun, as a term.
 _VERB = lazy_regex(r'"(\w+[aeou]y)(?:s|ed|ing|(ments?))?"', re.IGNORECASE)
 _UNPRINTABLE = lazy_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+class Request(NamedTuple):
+    """One search: the text, the filters, and the limits of the answer.
+
+    `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with `is_typing` the last
+    word may be the beginning of one; with `is_task` the text describes a task, quotes and dashes are part of it, and
+    each entry gives one hit; with `per_entry` it gives no more than so many while others match.
+    """
+
+    text: str
+    filters: Filters = Filters()
+    limit: int = 10
+    max_chars: int = 0
+    explain: bool = False
+    mode: str = "auto"
+    key_terms: tuple[str, ...] = ()
+    is_typing: bool = False
+    is_task: bool = False
+    per_entry: int = 0
 
 
 class TextQuery(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
     from memory_kb.search.agent_memory import AgentMemory
-    from memory_kb.search.candidates import Request
+    from memory_kb.search.query import Request
     from memory_kb.vault import Vault
 
 _BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `memory-kb model fetch`"
@@ -77,7 +77,7 @@ class Searching:
         Raises:
             UsageError: a filter is not a word of the format.
         """
-        from memory_kb.search.candidates import Request
+        from memory_kb.search.query import Request
 
         request = Request(
             cut_private(query),
@@ -260,7 +260,7 @@ class Searching:
             AmbiguousId: several vaults have one.
             UsageError: a filter is not a word of the format.
         """
-        from memory_kb.search.candidates import Request
+        from memory_kb.search.query import Request
 
         request = Request(query, self._index.filters(**filters), max(1, limit), max_chars, mode=mode)
         if not vaults:

@@ -16,7 +16,7 @@ from memory_kb.learning.playbook import plan_feedback
 from memory_kb.learning.render_entry import without_empty
 from memory_kb.memory import Memory
 from memory_kb.model import LIVE_STATUSES, Location, Problem, make_filters
-from memory_kb.search.candidates import Request
+from memory_kb.search.query import Request
 from memory_kb.search.service import Searching
 from memory_kb.skills.skill import (
     Skill,

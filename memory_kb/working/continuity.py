@@ -15,7 +15,7 @@ from memory_kb.markdown.managed_block import find, put
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
 from memory_kb.reports import RunReport
-from memory_kb.search.candidates import Request
+from memory_kb.search.query import Request
 from memory_kb.store.changes import Change, create_file, write_file
 from memory_kb.store.file_edits import NoteText, find_note
 from memory_kb.store.logs import log_shown
