@@ -18,8 +18,9 @@ from memory_kb.index.link_map import LinkMap
 from memory_kb.model import PER_ENTRY, Hit
 from memory_kb.text import encode, hash_of
 from memory_kb.web.addresses import entry_address
+from memory_kb.web.page_query import LONGEST_FORM, PAGE_SIZE, PageQuery
 from memory_kb.web.render import LinkBase, render_note, without_title
-from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, PageQuery, PageRequest, see_other
+from memory_kb.web.site import PageRequest, see_other
 from memory_kb.web_queries import LastLook
 
 #: Hits while somebody types, on the page itself, and when more are asked for.
