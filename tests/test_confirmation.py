@@ -106,6 +106,16 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
         assert len(kb.search("okapi").hits) == 2
 
 
+def test_a_watcher_of_another_index_is_not_believed(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    with watched(folder, open_kb) as kb:
+        assert len(kb.search("gateway", limit=50).hits) == len(NOTES)
+        shutil.rmtree(kb.vault.machine)
+        eventually(lambda: has_watcher(kb.vault.machine))
+        (folder / "memory/learnings/07.md").write_text("An edited okapi.\n")
+        assert len(kb.search("okapi").hits) == 1
+
+
 def test_a_watcher_that_does_not_answer_is_not_believed(tmp_path: Path) -> None:
     assert not is_confirmed(tmp_path, 1.0)
     with hold_lock(tmp_path / WATCHER_LOCK, 0.0):

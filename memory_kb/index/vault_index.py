@@ -230,6 +230,8 @@ class VaultIndex:
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
         machine = self._file.parent
+        if identify_file(self._file) != self._opened_as:
+            return False  # a watcher keeps the one that is there now
         if self._vault.trusts_watcher:
             return has_watcher(machine)
         files = index.count_files()
