@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.injected_text import mark_as_own
 from memory_kb.learning import conversation
-from memory_kb.learning.conversation import clean_for_model, read_conversation
+from memory_kb.learning.conversation import clean_text, read_conversation
 from memory_kb.store.session_events import Event
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_whatever_happens_what_is_shown_has_its_size(events: list[Event]) -> Non
         assert numbers == sorted(set(numbers))
         assert "Ours." not in shown.text
     if any(
-        clean_for_model(event.content)
+        clean_text(event.content)
         for event in events
         if event.type == "message" and event.role == "user" and event.tool is None
     ):

@@ -20,7 +20,7 @@ from memory_kb.episodes.tool_calls import (
     read_tool_call,
 )
 from memory_kb.injected_text import is_own_call
-from memory_kb.learning.conversation import clean_for_model, is_human
+from memory_kb.learning.conversation import clean_text, is_human
 from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
 from memory_kb.learning.text_comparison import is_replaced
 from memory_kb.learning.user_text import find_subject, own_words, sentences, split_message
@@ -265,7 +265,7 @@ class _Tracer:
         elif is_human(event):
             self._person(event)
         elif event.type == "message" and event.role == "agent":
-            self.ordered = self.ordered or _first_line(clean_for_model(event.content))
+            self.ordered = self.ordered or _first_line(clean_text(event.content))
         elif event.type == "tool_result":
             self._note_answer(*(pop_call(self.pending, event) or self._begin(event)), event)
         elif event.type == "event":
@@ -325,7 +325,7 @@ class _Tracer:
             self.asked = None
 
     def _person(self, event: Event) -> None:
-        message = clean_for_model(event.content)
+        message = clean_text(event.content)
         text = own_words(message)
         said, known = shorten(" ".join(text.split()), _TASK), self.facts
         if not known.goal or (_is_short(known.goal) and not _is_short(said)):
@@ -355,11 +355,11 @@ class _Tracer:
             outcome, known = args.get("outcome"), self.facts
             self.facts = known._replace(
                 outcome=outcome if outcome in SESSION_OUTCOMES else known.outcome,
-                summary=shorten(clean_for_model(event.content), 600) or known.summary,
+                summary=shorten(clean_text(event.content), 600) or known.summary,
             )
         elif event.event and event.event not in _OWN_EVENTS and event.role != "system":
-            shown = shorten(f"{event.event} {clean_for_model(event.content)}", _SAID)
-            said = shorten(clean_for_model(event.error or event.content), _SAID)
+            shown = shorten(f"{event.event} {clean_text(event.content)}", _SAID)
+            said = shorten(clean_text(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
             self.facts = self.facts._replace(actions=self.facts.actions + 1)

@@ -137,21 +137,19 @@ def _read_piece(event: Event, subagents: Collection[str], own_calls: set[str]) -
     if event.injected == "whole":
         return "", ""
     if is_human(event):
-        return "user", clean_for_model(event.content)
+        return "user", clean_text(event.content)
     if event.type == "message" and event.role == "assistant" and event.agent not in subagents:
-        return "assistant", clean_for_model(event.content)
+        return "assistant", clean_text(event.content)
     if event.type == "tool_call":
         if is_own_call(event.tool, event.args):
             own_calls.update([event.call_id] if event.call_id else [])
             return "", ""
         arguments = " ".join(strings_of(event.args)) if event.args else ""
-        return "tool", f"{event.tool or 'tool'}: {shorten(clean_for_model(arguments[:2_000]), _TOOL_CHARS)}"
+        return "tool", f"{event.tool or 'tool'}: {shorten(clean_text(arguments[:2_000]), _TOOL_CHARS)}"
     is_failure = event.ok is False or (event.type == "event" and event.event == "error")
     if not is_failure or event.call_id in own_calls or is_own_call(event.tool, None):
         return "", ""
-    text = (
-        "" if event.tool and _WEB.search(event.tool) else clean_for_model((event.error or event.content or "")[:2_000])
-    )
+    text = "" if event.tool and _WEB.search(event.tool) else clean_text((event.error or event.content or "")[:2_000])
     return "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
 
 
@@ -170,7 +168,7 @@ def is_human(event: Event) -> bool:
     return (asks or event.role in _HUMAN_ROLES) and len(event.content or "") <= ANSWER_CHARS
 
 
-def clean_for_model(text: str | None) -> str:
+def clean_text(text: str | None) -> str:
     """Return a text without what memory-kb put there and without credentials."""
     # Far more than is shown of one text, so that half a credential at the cut is not shown either.
     return redact(cut(remove_injected(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean_for_model
+from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean_text
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.providers.protocols import form_of
@@ -219,7 +219,7 @@ def show_sources(sources: Sequence[Memory]) -> ShownRecord:
 
 
 def _text_of(memory: Memory) -> str:
-    text = clean_for_model(memory.text)
+    text = clean_text(memory.text)
     titled = text if memory.title and memory.title in text[:300] else f"{memory.title}\n{text}"
     return shorten(titled, _CHARS)
 

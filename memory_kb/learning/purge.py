@@ -215,7 +215,7 @@ class _Purge:
     _vault: Vault
     _writer: Writer
     _text: PurgedText
-    _is_preview: bool
+    _dry_run: bool
 
     def plan_copies(self, own: NoteText, span: tuple[int, int]) -> tuple[list[Change], tuple[str, ...]]:
         """Plan to take the text out of other notes, and out of the entry's own file around the entry.
@@ -264,7 +264,7 @@ class _Purge:
         """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
         journal = self._writer.journal
         gone = {record.id for record in journal.runs() if self._is_concerned(record)}
-        if gone and not self._is_preview:
+        if gone and not self._dry_run:
             journal.drop(gone)
         return len(gone)
 
@@ -287,7 +287,7 @@ class _Purge:
             live = _LIVE if str(place) == os.path.realpath(ours) else ()
             for name in _DERIVED:
                 if any(file.is_file() for file in (place / name).rglob("*")):
-                    if not self._is_preview:
+                    if not self._dry_run:
                         shutil.rmtree(place / name, ignore_errors=True)
                     yield f"{place / name}{os.sep}"
             for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
@@ -305,21 +305,21 @@ class _Purge:
             is_there = file.parent.name == "blobs" and self._text.is_in(decode(file.read_bytes()))
         else:
             return self._clean_log(file, machine)
-        if is_there and not self._is_preview:
+        if is_there and not self._dry_run:
             file.unlink(missing_ok=True)
         return is_there
 
     def _clean_log(self, file: Path, machine: Path) -> bool:
         """Take the text out of a file of lines, which is written anew, complete or not at all."""
         with contextlib.ExitStack() as stack:
-            if not self._is_preview and file.parent == machine / "sessions" and file.suffix == ".jsonl":
+            if not self._dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
                 stack.enter_context(SessionFiles(machine).writing(file.stem))
             try:
                 old = stack.enter_context(open_for_reading(file))
             except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
                 return False
             is_there = any(self._cut_line(line) != line for line in old)
-            if is_there and not self._is_preview:
+            if is_there and not self._dry_run:
                 with open_for_reading(file) as lines:
                     replace_lines(file, map(self._cut_line, lines))
             return is_there

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning import RECOMMENDATIONS
-from memory_kb.learning.conversation import clean_for_model
+from memory_kb.learning.conversation import clean_text
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
@@ -193,4 +193,4 @@ class TaskFiles:
             intent = note.data.decode("utf-8", "replace")
         assumed = show_milestones(parse_milestones(self._text_beside(place, ASSUMPTIONS)))
         texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
-        return {name: cut(clean_for_model(text), _DOCUMENT_CHARS) for name, text in texts.items()}
+        return {name: cut(clean_text(text), _DOCUMENT_CHARS) for name, text in texts.items()}

@@ -52,13 +52,13 @@ _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 class EndedSession(NamedTuple):
     """A session that is closed, or would be in a preview: its first event, and the one that ends it.
 
-    With `is_preview` nothing is written; `unwritten_end` is then the end if the log has none yet.
+    With `dry_run` nothing is written; `unwritten_end` is then the end if the log has none yet.
     """
 
     session: str
     start: Event | None
     end: Event | None
-    is_preview: bool
+    dry_run: bool
     unwritten_end: Event | None
 
 
@@ -285,7 +285,7 @@ class SessionEnd:
 
     @property
     def dry_run(self) -> bool:
-        return self.ended.is_preview
+        return self.ended.dry_run
 
     def steps(self) -> dict[str, list[tuple[str, Part]]]:
         """Return the five steps, each with its parts in the order in which they run."""

@@ -133,7 +133,7 @@ class Sessions:
             start, seq = writer.first, writer.seq
         if not only_close:
             coming = end if new and dry_run else None
-            steps = self._finish(EndedSession(session, start, end, is_preview=dry_run, unwritten_end=coming))
+            steps = self._finish(EndedSession(session, start, end, dry_run=dry_run, unwritten_end=coming))
         else:
             steps = () if dry_run else (run_step("index", [("", lambda: self.index_part(session))]),)
         action = "ended" if new else "unchanged"
