@@ -298,7 +298,10 @@ def select_rules(
     and the next is tried. What people prefer (`proxy-tasks/`) is no rule for a worker.
     """
     wanted = [word for word in (*labels, type) if word]
-    known = (make_rule(one, today, wanted) for one in active_rules(memories) if one.place.learning_type != "proxy")
+    usable = (
+        one for one in active_rules(memories) if one.place.learning_type != "proxy" and not is_doubted(one, today)
+    )
+    known = (make_rule(one, today, wanted) for one in usable)
     fitting = [rule for rule in known if (rule.score or 0.0) >= MIN_SCORE]
     fitting.sort(key=lambda rule: (-(rule.score or 0.0), rule.id, rule.path))
     chosen: list[PlaybookRule] = []
@@ -376,8 +379,3 @@ def is_doubted(memory: Memory, today: date) -> bool:
     elif evidence.applied and memory.seen:
         evidence = evidence._replace(applied=max(evidence.applied, memory.seen))
     return evidence.decayed(today) * (PITFALL_BOOST if memory.kind == "pitfall" else 1.0) < MIN_SCORE
-
-
-def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
-    """Return the entries with the doubted rules among them as if they were retired: they still hide wider ones."""
-    return [one._replace(status="retired") if one.is_live and is_doubted(one, today) else one for one in memories]

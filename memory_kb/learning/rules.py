@@ -98,7 +98,7 @@ class Rules:
         """Return the rules and pitfalls for a task with these labels and of this type."""
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return playbook.select_rules(
-            playbook.set_aside(self._memories.of_kinds(*playbook.RULE_KINDS, job=job, task=task), self._vault.today()),
+            self._memories.of_kinds(*playbook.RULE_KINDS, job=job, task=task),
             words,
             type,
             self._vault.today(),
