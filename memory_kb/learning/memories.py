@@ -83,6 +83,7 @@ class Memories:
         self._index = index
         self._writer = writer
         self.cache = cache or MemoryCache()
+        self._made: tuple[int, Mapping[str, str]] = 0, {}
 
     def all(self, filters: Filters = EVERYTHING, *, may_wait: bool = True) -> tuple[Memory, ...]:
         """Update the index, and return the entries that pass the filters, in path order."""
@@ -205,12 +206,18 @@ class Memories:
 
     def made_ids(self) -> frozenset[str]:
         """Return the ids of the entries that runs have ever made."""
-        return frozenset(self._writer.journal.creations())
+        return frozenset(self._creations())
 
     def made_since(self, since: date) -> frozenset[str]:
         """Return the ids of the entries that runs have made since a day, however old what they report is."""
-        made = self._writer.journal.creations()
-        return frozenset(entry_id for entry_id, time in made.items() if time >= since.isoformat())
+        return frozenset(entry_id for entry_id, time in self._creations().items() if time >= since.isoformat())
+
+    def _creations(self) -> Mapping[str, str]:
+        """Return which entries runs have made, and when; the journal is read again when it has grown."""
+        journal = self._writer.journal
+        if journal.size != self._made[0]:
+            self._made = journal.size, journal.creations()
+        return self._made[1]
 
 
 def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors | None:
