@@ -138,17 +138,9 @@ def name_episode(title: str, entry_id: str, folder: str) -> str:
 
 
 def plan_episode(
-    episode: Episode,
-    known: Memory | None,
-    folder_of: Callable[[Location], str],
-    now: datetime,
-    *,
-    was_made: bool = False,
+    episode: Episode, known: Memory | None, folder_of: Callable[[Location], str], now: datetime
 ) -> tuple[EpisodeResult, Plan]:
-    """Plan to store an episode, or to renew the one that was made from earlier events.
-
-    `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
-    """
+    """Plan to store an episode, or to renew the one that was made from earlier events, as its file has it."""
     draft = episode.draft
     if known is None:
         path, action = name_episode(draft.title or "", episode.id, folder_of(episode.place)), "created"
@@ -156,8 +148,6 @@ def plan_episode(
     else:
         path, action = known.path, _choose_action(episode, known)
         plan = _renewal(episode, known) if action == "updated" else ()
-    if was_made:
-        action, plan = "forgotten", ()
     score, outcome = draft.fields["quality_score"], str(draft.fields["outcome"])
     assert isinstance(score, float)
     return EpisodeResult(episode.session, episode.id, path, action, outcome, score, draft.title or ""), plan

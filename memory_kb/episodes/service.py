@@ -99,17 +99,20 @@ class Episodes:
         if trace.is_empty:
             return EpisodeResult(trace.session, "", "", "empty"), ()
         now, folder_of = self._vault.clock(), self._vault.folder_of
-        place = trace._replace(job=None, task=None) if not self._vault.memory else trace
-        episode = make_episode(place, now, is_first=is_first)
+        if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
+            trace = trace._replace(job=None, task=None)
+        episode = make_episode(trace, now, is_first=is_first)
         there = known.get(episode.id)
-        was_made = there is None and not again and episode.id in self._memories.made_ids()
-        if was_made or (there and is_current(episode.seq, there)):
-            return plan_episode(episode, there, folder_of, now, was_made=was_made)
+        if there is None and not again and episode.id in self._memories.made_ids():
+            result, _ = plan_episode(episode, None, folder_of, now)
+            return result._replace(action="forgotten"), ()
+        if there and is_current(episode.seq, there):
+            return plan_episode(episode, there, folder_of, now)
         if notices is not None and self._models.has_llm:
             talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
             diary, notice = ask_diary(self._models, trace, f"{talk.humans.text}\n{talk.execution.text}")
             notices += [notice] if notice else []
-            episode = make_episode(place, now, is_first=is_first, diary=diary)
+            episode = make_episode(trace, now, is_first=is_first, diary=diary)
         return plan_episode(episode, self._memories.read_from_file(there) if there else None, folder_of, now)
 
     def propose_hard_events(self, session: str, *, dry_run: bool = False) -> RunReport:
