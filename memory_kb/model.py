@@ -457,6 +457,19 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
     )
 
 
+def place_of_work(job: str | None, task: str | None) -> Location:
+    """Return the place that the events of a session name; the project where their names cannot be those of folders.
+
+    Example:
+        >>> place_of_work("api", None).scope, place_of_work("feat/login", None).scope
+        ('job', 'project')
+    """
+    try:
+        return make_place("project", job, task if job else None)
+    except UsageError:
+        return Location()
+
+
 class StoredEntry(NamedTuple):
     """An entry as the index knows it.
 

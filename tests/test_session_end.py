@@ -74,6 +74,16 @@ def test_a_session_becomes_an_episode_and_learnings_and_counts_what_it_used(plac
     assert "Relevant Memories" in (vault / "memory/CONTINUITY.md").read_text()
 
 
+def test_a_session_whose_job_is_no_name_of_a_folder_ends_like_others(place: Path) -> None:
+    made = Event(type="tool_call", tool="Bash", args={"command": "make"}, ok=True)
+    with open_at(place) as kb:
+        kb.sessions.start("odd", job="feat/login", agent="coder")
+        kb.sessions.append([Event(role="user", content="Build the project as it is."), made], session="odd")
+        written = kb.sessions.end("odd", outcome="success")
+        assert [(step.name, step.message) for step in written.steps if step.outcome == "failed"] == []
+        assert kb.diary.list()[0].session_id == "odd"
+
+
 @pytest.mark.parametrize("session", [log.stem for log in sorted(SESSIONS.glob("*.jsonl"))][::3])
 def test_ending_it_twice_changes_nothing(place: Path, session: str) -> None:
     assert [step.message for step in end(place, session).steps if step.outcome == "failed"] == []

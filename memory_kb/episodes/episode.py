@@ -23,12 +23,12 @@ from memory_kb.episodes.diary_text import (
     write_body,
 )
 from memory_kb.episodes.session_facts import Trace
-from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.errors import MemoryKBError
 from memory_kb.learning.render_entry import Draft, plan_entry, without_empty
 from memory_kb.learning.user_text import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
-from memory_kb.model import Location, make_place
+from memory_kb.model import Location, place_of_work
 from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import seconds_between
@@ -105,11 +105,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     tags = () if category == "general" else (category,)
     draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
-    try:
-        place = make_place("project", trace.job, trace.task if trace.job else None)
-    except UsageError:
-        place = Location()
-    return Episode(entry_id, place, draft, trace.session, trace.seq, ended)
+    return Episode(entry_id, place_of_work(trace.job, trace.task), draft, trace.session, trace.seq, ended)
 
 
 def _choose_title(goal: str, trace: Trace) -> str:

@@ -6,13 +6,12 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
+from memory_kb.errors import MemoryKBError, ProviderFailed, explain_failure
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.extraction_answers import Extracted, sift
 from memory_kb.learning.extraction_scopes import (
@@ -34,7 +33,7 @@ from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.learning.trust import RuleGate
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
-from memory_kb.model import Location, make_place
+from memory_kb.model import Location, place_of_work
 from memory_kb.providers.models import Models, estimate
 from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import Metered
@@ -342,9 +341,7 @@ class Extraction:
         return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
     def _finished(self, session: str) -> FinishedSession:
-        talk, place = read_conversation(self._sessions.read(session)), Location()
-        with suppress(UsageError):  # names that cannot be those of folders count for none
-            if self._vault.memory:
-                place = make_place("project", talk.job, talk.task if talk.job else None)
+        talk = read_conversation(self._sessions.read(session))
+        place = place_of_work(talk.job, talk.task) if self._vault.memory else Location()
         stage, project = self._stages.show(place.job), self._vault.folder.name
         return FinishedSession(session, place, talk, stage, project, self._task_files.documents(place))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UnreadableInput, UsageError, explain_refusal
 from memory_kb.learning.rules import parse_outcome
-from memory_kb.model import Location, make_place
+from memory_kb.model import Location, place_of_work
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 from memory_kb.store.session_events import SESSION_OUTCOMES
@@ -314,9 +314,7 @@ class SessionEnd:
     @property
     def _place(self) -> Location:
         start = self.ended.start
-        if start is None or not self.vault.memory or not start.job:
-            return Location()
-        return make_place("project", start.job, start.task)
+        return place_of_work(start.job, start.task) if start and self.vault.memory else Location()
 
     def _index(self) -> PartResult:
         return PartResult() if self.dry_run else self.index_events(self.session)
