@@ -111,10 +111,7 @@ def _what_it_says(group: Group) -> tuple[object, ...]:
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
-    """Return at least `limit` groups, if there are, with near repetitions moved back.
-
-    Those past the first `DIVERSE` stay in place.
-    """
+    """Return at least `limit` groups, if there are, with near repetitions among the first `DIVERSE` moved back."""
     head, tail = groups[:DIVERSE], groups[DIVERSE:]
     scores = [group.best.score for group in head]
     if not any(scores):  # retired entries, say: what is left is how well they fit
@@ -169,10 +166,7 @@ def spread(groups: Sequence[Group], most: int) -> tuple[list[Group], list[Group]
 
 
 def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
-    """Return how many leading groups have texts that fit a budget together.
-
-    The first that does not ends the list; 0 is no budget.
-    """
+    """Return how many leading groups have texts that fit a budget together; 0 is no budget."""
     spent = 0
     for place, group in enumerate(groups if max_chars > 0 else ()):
         spent += len(group.text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
+from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, FoundCandidates, find_candidates, part_by_entry
 from memory_kb.search.groups import (
@@ -19,8 +19,8 @@ from memory_kb.search.groups import (
     unite_copies,
     without_copies,
 )
-from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
-from memory_kb.search.query import Request, TextQuery
+from memory_kb.search.passages import WordFinder, find_passages, score_entries
+from memory_kb.search.query import Request
 from memory_kb.search.scoring import (
     MOST_TIMES,
     SUPERSEDED_FACTOR,
@@ -29,17 +29,16 @@ from memory_kb.search.scoring import (
     Scored,
     ScoredSection,
     TextScore,
-    WordShares,
-    compare_with_best,
+    add_similarity,
     fuse,
     normalise,
     score_passages,
     score_texts,
+    share_words,
     weigh,
 )
 from memory_kb.settings import Ranking
-from memory_kb.stop_words import stop_words
-from memory_kb.terms import has_cjk, word_tokens
+from memory_kb.terms import has_cjk
 from memory_kb.text import load_json
 
 #: Sections that are cut into passages, the best by their own words and meaning.
@@ -112,9 +111,9 @@ def trace_search(index: Index, search: Search) -> SearchTrace:
     finder = WordFinder(index, found.query, found.weights) if found.query else None
     passages = find_passages(finder, chunks, found.nearness)
     entries = score_entries(index, finder, chunks) if finder else {}
-    shares = _share_words(texts, entries, passages) if found.query else []
+    shares = share_words(texts, entries, passages) if found.query else []
     if found.query and meaning_weight and not has_cjk(request.text):  # similarity needs words with spaces between them
-        shares = _add_similarity(shares, passages, chunks, found.query, meaning_weight**2)
+        shares = add_similarity(shares, passages, chunks, found.query, meaning_weight**2)
     words = normalise([share.total for share in shares]) if found.query else None
     parts = RelevanceParts(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
     pairs = [(competing[passage.key], passage) for passage in passages]
@@ -182,41 +181,6 @@ def _score_sections(
 def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
     candidate = item.section.candidate
     return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
-
-
-def _share_words(
-    texts: Mapping[int, TextScore], entries: Mapping[int, float], passages: Sequence[Passage]
-) -> list[WordShares]:
-    """Return the word scores of every passage, of its section and of its entry, each as a share of the best."""
-    bonus = {passage.key: 1.0 + texts[passage.key].bonus for passage in passages}
-    sections = dict(zip(texts, normalise([text.total for text in texts.values()]), strict=True))
-    own = normalise([passage.words * bonus[passage.key] for passage in passages])
-    around = dict(zip(bonus, normalise([entries[key] * more for key, more in bonus.items()]), strict=True))
-    return [
-        WordShares(sections[passage.key], share, around[passage.key])
-        for passage, share in zip(passages, own, strict=True)
-    ]
-
-
-def _add_similarity(
-    shares: Sequence[WordShares],
-    passages: Sequence[Passage],
-    chunks: Mapping[int, StoredChunk],
-    query: TextQuery,
-    counts: float,
-) -> list[WordShares]:
-    """Return the shares with the similarity of each section to the best ones, times what that `counts`."""
-    relevance = dict.fromkeys(chunks, 0.0)
-    for passage, share in zip(passages, shares, strict=True):
-        relevance[passage.key] = max(share.total, relevance[passage.key])
-    # A key says when a section was indexed, which is not to matter.
-    ordered = sorted(chunks.values(), key=lambda one: (-relevance[one.key], one.source, one.position))
-    texts = {one.key: f"{one.title}\n{one.content}" for one in ordered[:MOST_SECTIONS]}
-    similar = compare_with_best(texts, relevance, stop_words(sorted(word_tokens(" ".join(query.words)))))
-    return [
-        share._replace(similarity=counts * similar.get(passage.key, 0.0))
-        for passage, share in zip(passages, shares, strict=True)
-    ]
 
 
 def _below_successors(index: Index, pool: list[Scored]) -> list[Scored]:
@@ -319,8 +283,5 @@ def _make_hit(rank: int, group: Group, request: Request, trace: SearchTrace) -> 
 
 
 def _round(value: float) -> float:
-    """Return a number to six significant digits.
-
-    A weak match beside a strong one is still above 0.
-    """
+    """Return a number to six significant digits: a weak match beside a strong one is still above 0."""
     return float(f"{value:.6g}")

@@ -79,10 +79,7 @@ class TextQuery(NamedTuple):
 
     @property
     def whole(self) -> str | None:
-        """The query as one phrase, stop words and all.
-
-        None when it is a single word that is looked for in no other way.
-        """
+        """The query as one phrase, stop words and all; None for a single word that is looked for in no other way."""
         phrase = _phrase(" ".join(self.words))
         return phrase if len(_TOKEN.findall(phrase)) > 1 or len(self.whole_words) > 1 else None
 
@@ -220,9 +217,7 @@ def clean(text: str) -> str:
 
 
 def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
-    """Read a text as words only: its quotes and dashes are part of the text.
-
-    `most` is the number of different terms kept.
+    """Read a text as words only: its quotes and dashes are part of the text; keep `most` different terms.
 
     Example:
         >>> parse_words('Never -force "main"').expression
@@ -235,10 +230,7 @@ def parse_words(text: str, most: int = MAX_TERMS) -> TextQuery:
 def _make_query(
     words: list[str], phrases: tuple[str, ...] = (), excluded: tuple[str, ...] = (), most: int = MAX_TERMS
 ) -> TextQuery:
-    """Return the query for some words.
-
-    It has their distinct terms without stop words, and neighbouring terms as pairs.
-    """
+    """Return the query for some words: their distinct terms without stop words, and neighbouring terms as pairs."""
     stop = stop_words([token.lower() for word in words for token in _TOKEN.findall(word)])
     terms: dict[str, None] = {}
     dropped: dict[str, None] = {}
@@ -312,10 +304,7 @@ def _cut_terms(word: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _phrase(text: str) -> str:
-    """Return a phrase to be found as it is.
-
-    Its CJK runs are chains of bigrams.
-    """
+    """Return a phrase to be found as it is, with CJK runs as chains of bigrams."""
     words: list[str] = []
     symbols = symbol_terms(text)
     if symbols and len(text.split()) == 1:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index
+from memory_kb.index.port import Candidate, Index, StoredChunk
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
@@ -42,10 +42,7 @@ _SIGN = lazy_regex(r"[!-/:-@\[-`{-~]")
 
 
 class TextScore(NamedTuple):
-    """The text score of a section: its BM25, changed by a bonus.
-
-    That is for a title and headings like the query, for saying the query as it is, and for who speaks.
-    """
+    """The text score of a section: its BM25, and a bonus for title, headings, wording and who speaks."""
 
     own: float
     bonus: float
@@ -155,11 +152,46 @@ def normalise(totals: Sequence[float]) -> list[float]:
     return [total / best if best > 0 else 0.0 for total in totals]
 
 
-#: How many of the best sections the others are compared with, by how much of each, in characters.
-BEST, _COMPARED = 3, 800
+def share_words(
+    texts: Mapping[int, TextScore], entries: Mapping[int, float], passages: Sequence[Passage]
+) -> list[WordShares]:
+    """Return the word scores of every passage, of its section and of its entry, each as a share of the best."""
+    bonus = {passage.key: 1.0 + texts[passage.key].bonus for passage in passages}
+    sections = dict(zip(texts, normalise([text.total for text in texts.values()]), strict=True))
+    own = normalise([passage.words * bonus[passage.key] for passage in passages])
+    around = dict(zip(bonus, normalise([entries[key] * more for key, more in bonus.items()]), strict=True))
+    return [
+        WordShares(sections[passage.key], share, around[passage.key])
+        for passage, share in zip(passages, own, strict=True)
+    ]
+
+
+#: How many of the best sections the others are compared with, by how much of each, in characters, and how many others.
+BEST, _COMPARED, _MOST_COMPARED = 3, 800, 24
 #: Letters by which words are compared, so that the forms of a word are one.
 _PREFIX = 6
 _WORD = lazy_regex(r"[^\W_]{3,}")
+
+
+def add_similarity(
+    shares: Sequence[WordShares],
+    passages: Sequence[Passage],
+    chunks: Mapping[int, StoredChunk],
+    query: TextQuery,
+    counts: float,
+) -> list[WordShares]:
+    """Return the shares with the similarity of each section to the best ones, times what that `counts`."""
+    relevance = dict.fromkeys(chunks, 0.0)
+    for passage, share in zip(passages, shares, strict=True):
+        relevance[passage.key] = max(share.total, relevance[passage.key])
+    # A key says when a section was indexed, which is not to matter.
+    ordered = sorted(chunks.values(), key=lambda one: (-relevance[one.key], one.source, one.position))
+    texts = {one.key: f"{one.title}\n{one.content}" for one in ordered[:_MOST_COMPARED]}
+    similar = compare_with_best(texts, relevance, stop_words(sorted(word_tokens(" ".join(query.words)))))
+    return [
+        share._replace(similarity=counts * similar.get(passage.key, 0.0))
+        for passage, share in zip(passages, shares, strict=True)
+    ]
 
 
 def compare_with_best(
@@ -215,9 +247,7 @@ LEAST_PROMINENCE, MOST_PROMINENCE = 0.01, 29.0
 
 
 def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
-    """Return what is left of 1 after some days.
-
-    That is `max(floor, 0.5 ** (days / half_life))`. Days before now count as none.
+    """Return what is left of 1 after some days: `max(floor, 0.5 ** (days / half_life))`, and 1 before the first.
 
     Example:
         >>> decay(0), decay(90), decay(180), decay(3650, floor=0.1)
@@ -227,9 +257,7 @@ def decay(days: float, half_life: float = 90.0, floor: float = 0.0) -> float:
 
 
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:
-    """Return the prominence of an entry: importance x decay x (1 + reinforcements).
-
-    A retired one counts nothing.
+    """Return the prominence of an entry: importance x decay x (1 + reinforcements), 0 for a retired one.
 
     Example:
         >>> round(prominence(0.9, 3650, 0, "active", Ranking()), 4), prominence(0.9, 0, 5, "retired", Ranking())
