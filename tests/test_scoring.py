@@ -15,7 +15,7 @@ from memory_kb.index.port import Candidate
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import (
     RelevanceParts,
-    Scored,
+    ScoredPassage,
     ScoredSection,
     decay,
     normalise,
@@ -43,12 +43,14 @@ def make_candidate(
 
 def score_wholes(
     candidates: Sequence[Candidate], sides: RelevanceParts, ranking: Ranking | None = None
-) -> list[Scored]:
+) -> list[ScoredPassage]:
     """Score candidates that are one passage each."""
     return score([(one, Passage(one.key, 0, True, 0, 0, 0.0)) for one in candidates], sides, ranking or Ranking())
 
 
-def score(passages: Sequence[tuple[Candidate, Passage]], sides: RelevanceParts, ranking: Ranking) -> list[Scored]:
+def score(
+    passages: Sequence[tuple[Candidate, Passage]], sides: RelevanceParts, ranking: Ranking
+) -> list[ScoredPassage]:
     sections = [(ScoredSection(one, weigh(one, ranking, TODAY), None, 1.0, 1.0), passage) for one, passage in passages]
     return score_passages(sections, sides, ranking)
 

@@ -139,13 +139,13 @@ def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int
     wanted = limit
     while True:
         found = match(wanted)
-        first, rest = part_by_entry(found, crowd, lambda one: one.key - one.part)
+        first, rest = split_by_entry(found, crowd, lambda one: one.key - one.part)
         if len(found) < wanted or len(first) >= limit or wanted >= _FARTHEST:
             return [*first, *rest][:limit]
         wanted = min(wanted * 10, _FARTHEST)
 
 
-def part_by_entry(found: Sequence[_T], crowd: int, entry_of: Callable[[_T], Hashable]) -> tuple[list[_T], list[_T]]:
+def split_by_entry(found: Sequence[_T], crowd: int, entry_of: Callable[[_T], Hashable]) -> tuple[list[_T], list[_T]]:
     """Split items into the first few of every entry and the others, both in their order."""
     counts = Counter[Hashable]()
     parted: tuple[list[_T], list[_T]] = [], []

@@ -11,7 +11,7 @@ from memory_kb.search.scoring import (
     PASSAGE_WEIGHT,
     SIMILARITY_WEIGHT,
     SUPERSEDED_FACTOR,
-    Scored,
+    ScoredPassage,
     ScoredSection,
 )
 
@@ -36,13 +36,13 @@ def explain_hit(group: Group, rank: int, groups: Sequence[Group], finder: WordFi
     return tuple(lines)
 
 
-def multiply(scored: Scored) -> str:
+def multiply(scored: ScoredPassage) -> str:
     """Return the factors of the score of a passage."""
     weight, scope = scored.section.weight, scored.section.candidate.scope
     return f"relevance {scored.relevance:.4f} x prominence {weight.factor:.4f} x scope {weight.scope:g} ({scope})"
 
 
-def _explain_relevance(scored: Scored) -> Iterator[str]:
+def _explain_relevance(scored: ScoredPassage) -> Iterator[str]:
     """Yield what the relevance of a passage is made of: its words, and its nearness in meaning."""
     text, shares = scored.section.text, scored.shares
     if scored.vector is not None and scored.bm25 is not None:
@@ -64,7 +64,7 @@ def _explain_relevance(scored: Scored) -> Iterator[str]:
 
 def _explain_words(finder: WordFinder | None, key: int) -> Iterator[str]:
     """Yield the query's words that a section says or has above it, those that it lacks, and those that were left out."""
-    if finder and key in finder.said:
+    if finder and key in finder.occurrences:
         said, lacking = finder.name_terms(key)
         ignored = [term for term in finder.query.ignored if term not in finder.query.terms]
         parts = {"words": said, "lacks": lacking, "ignored": ignored}

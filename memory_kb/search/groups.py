@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import StoredChunk
-from memory_kb.search.candidates import part_by_entry
+from memory_kb.search.candidates import split_by_entry
 from memory_kb.search.passages import Passage
-from memory_kb.search.scoring import Scored
+from memory_kb.search.scoring import ScoredPassage
 from memory_kb.terms import jaccard, word_tokens
 
 #: Passages join as long as they stay as short as this together; characters.
@@ -27,7 +27,7 @@ class Group(NamedTuple):
     `copies` are the places of other entries with the same title and text.
     """
 
-    best: Scored
+    best: ScoredPassage
     chunk: StoredChunk
     first: Passage
     last: Passage
@@ -38,7 +38,7 @@ class Group(NamedTuple):
     copies: tuple[str, ...] = ()
 
 
-def make_group(scored: Scored, chunk: StoredChunk) -> Group:
+def make_group(scored: ScoredPassage, chunk: StoredChunk) -> Group:
     """Return a group of one passage."""
     passage = scored.passage
     text = chunk.content[passage.start : passage.end]
@@ -46,7 +46,7 @@ def make_group(scored: Scored, chunk: StoredChunk) -> Group:
     return Group(scored, chunk, passage, passage, text, line, line + text.count("\n"))
 
 
-def join_neighbours(pool: Sequence[Scored], chunks: Mapping[int, StoredChunk]) -> list[Group]:
+def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredChunk]) -> list[Group]:
     """Join each passage to a better neighbour where both are good.
 
     This goes in the order of the pool. The pool does not depend on how many hits are asked for,
@@ -91,7 +91,7 @@ def unite_copies(groups: Sequence[Group]) -> list[Group]:
     """Return groups without those that another, better one says the same as; it names their places."""
     united: dict[tuple[object, ...], Group] = {}
     for group in groups:
-        same = _what_it_says(group)
+        same = _content_key(group)
         if first := united.get(same):
             united[same] = first._replace(copies=(*first.copies, f"{group.chunk.source}:{group.line}"))
         else:
@@ -101,11 +101,11 @@ def unite_copies(groups: Sequence[Group]) -> list[Group]:
 
 def without_copies(groups: Sequence[Group], shown: Iterable[Group]) -> list[Group]:
     """Return groups, each text once, without those that one of the shown ones says the same as."""
-    known = set(map(_what_it_says, shown))
-    return [group for group in unite_copies(groups) if _what_it_says(group) not in known]
+    known = set(map(_content_key, shown))
+    return [group for group in unite_copies(groups) if _content_key(group) not in known]
 
 
-def _what_it_says(group: Group) -> tuple[object, ...]:
+def _content_key(group: Group) -> tuple[object, ...]:
     chunk, is_superseded = group.chunk, bool(group.best.section.candidate.is_superseded)
     return chunk.title, chunk.kind, chunk.scope, chunk.status, is_superseded, group.text
 
@@ -162,7 +162,7 @@ def mmr_order(
 
 def spread(groups: Sequence[Group], most: int) -> tuple[list[Group], list[Group]]:
     """Return the first few groups of every entry, and the others; 0 is no limit."""
-    return part_by_entry(groups, most or len(groups), lambda one: (one.chunk.source, one.chunk.entry_id))
+    return split_by_entry(groups, most or len(groups), lambda one: (one.chunk.source, one.chunk.entry_id))
 
 
 def count_fitting(groups: Sequence[Group], max_chars: int) -> int:

@@ -43,19 +43,19 @@ class Passage(NamedTuple):
     words: float
 
 
-class _Word(NamedTuple):
-    """A word of the query where a text says it."""
+class Occurrence(NamedTuple):
+    """A word of the query at its place in a text."""
 
     start: int
     stem: str
 
 
-class Said(NamedTuple):
-    """The words of the query that a section says, and that are above it."""
+class Occurrences(NamedTuple):
+    """Where a section has the words of the query, in its title, its headings and its content."""
 
-    titled: Sequence[_Word]
-    headed: Sequence[_Word]
-    words: Sequence[_Word]
+    title: Sequence[Occurrence]
+    headings: Sequence[Occurrence]
+    content: Sequence[Occurrence]
 
 
 class WordFinder:
@@ -68,7 +68,7 @@ class WordFinder:
     def __init__(self, index: Index, query: TextQuery, weights: Mapping[str, float]) -> None:
         self._index, self.query = index, query
         #: The sections that were read, by their keys.
-        self.said: dict[int, Said] = {}
+        self.occurrences: dict[int, Occurrences] = {}
         tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
@@ -97,35 +97,35 @@ class WordFinder:
         # The last letter of a stem may be another one in the text: cries, cry.
         self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not needs_cutting(stem)}
 
-    def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Said]:
+    def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Occurrences]:
         """Return the query's words in every section that was read, some more among them."""
-        if new := {key: chunk for key, chunk in chunks.items() if key not in self.said}:
+        if new := {key: chunk for key, chunk in chunks.items() if key not in self.occurrences}:
             parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in new.values())
             found = self._find([part for chunk in parts for part in chunk])
-            self.said |= zip(new, map(Said, found[::3], found[1::3], found[2::3]), strict=True)
-        return self.said
+            self.occurrences |= zip(new, map(Occurrences, found[::3], found[1::3], found[2::3]), strict=True)
+        return self.occurrences
 
     def name_terms(self, key: int) -> tuple[list[str], list[str]]:
         """Return the terms of the query that a section says or has above it, and those that it lacks."""
-        stems = {word.stem for words in self.said[key] for word in words}
+        stems = {word.stem for words in self.occurrences[key] for word in words}
         found = [term for stem, term in self.terms.items() if stem in stems]
         return found, [term for term in self.terms.values() if term not in found]
 
-    def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
+    def _find(self, texts: Sequence[str]) -> list[list[Occurrence]]:
         """Return the query's words in every text. All are searched as one: there are many, and most are short."""
         whole, bare = "\n".join(texts), "\n".join(map(_bare, texts))
         starts = list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
-        found: list[list[_Word]] = [[] for _ in texts]
+        found: list[list[Occurrence]] = [[] for _ in texts]
 
         def add(words: Iterable[tuple[int, str]]) -> None:
             for place, stem in words:
                 number = bisect.bisect_right(starts, place) - 1
-                found[number].append(_Word(place - starts[number], stem))
+                found[number].append(Occurrence(place - starts[number], stem))
 
         add(self._find_forms(whole, bare))
         for literal, pattern in self._literals.items():  # which must not begin in one text and end in the next
             for words, text in zip(found, texts, strict=True):
-                words += [_Word(match.start(), literal) for match in pattern.finditer(text)]
+                words += [Occurrence(match.start(), literal) for match in pattern.finditer(text)]
         add(self._find_parts(whole))
         return found
 
@@ -203,22 +203,24 @@ def find_passages(
 
     A section without either is a passage by itself, worth nothing by its words.
     """
-    said = finder.read(chunks) if finder else {}
+    occurrences = finder.read(chunks) if finder else {}
     weights = finder.weights if finder else {}
     passages: list[Passage] = []
     for key, chunk in chunks.items():
         near = (nearness or {}).get(key)
         nearest = near.index(max(near)) if near else None
-        passages += _cut(weights, nearest, chunk, said.get(key, Said((), (), ())))
+        passages += _cut(weights, nearest, chunk, occurrences.get(key, Occurrences((), (), ())))
     return passages
 
 
-def _cut(weights: Mapping[str, float], nearest: int | None, chunk: StoredChunk, said: Said) -> list[Passage]:
-    above, passages = _count_above(said, {}), list[Passage]()
-    pieces = cut_passages(chunk.content) if any(said) or nearest is not None else ()
+def _cut(
+    weights: Mapping[str, float], nearest: int | None, chunk: StoredChunk, occurrences: Occurrences
+) -> list[Passage]:
+    above, passages = _count_above(occurrences, {}), list[Passage]()
+    pieces = cut_passages(chunk.content) if any(occurrences) or nearest is not None else ()
     for number, (start, end, _) in enumerate(pieces):
-        found = [word for word in said.words if start <= word.start < end]
-        if found or number == nearest or (nearest is None and not (said.words or number)):
+        found = [word for word in occurrences.content if start <= word.start < end]
+        if found or number == nearest or (nearest is None and not (occurrences.content or number)):
             own = _score(weights, _count(found, 1.0, above), (end - start) / _USUAL)
             passages.append(Passage(chunk.key, number, number == len(pieces) - 1, start, end, own))
     return passages or [Passage(chunk.key, 0, True, 0, len(chunk.content), _score(weights, above, 0))]
@@ -237,12 +239,12 @@ def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredC
     sizes = {entry: sum(len(chunks[key].content) if key in chunks else _UNREAD for key in entry) for entry in entries}
     # Beside others as long no entry is long: the files of a log, say.
     usual = max(_USUAL_ENTRY, min(sizes.values(), default=0))
-    said, scores = finder.read(chunks), dict[int, float]()
+    occurrences, scores = finder.read(chunks), dict[int, float]()
     for entry, size in sizes.items():
         read = [key for key in entry if key in chunks]
         counts = {stem: float(len(sections.intersection(entry))) for stem, sections in others.items()}
         for key in read:
-            counts = _count(said[key].words, 1.0, _count_above(said[key], counts))
+            counts = _count(occurrences[key].content, 1.0, _count_above(occurrences[key], counts))
         scores |= dict.fromkeys(read, _score(finder.weights, counts, size / usual))
     return scores
 
@@ -259,11 +261,11 @@ def _find_entries(neighbours: Sequence[int], keys: Collection[int]) -> list[tupl
     return [entry for entry in entries if any(key in keys for key in entry)]
 
 
-def _count_above(said: Said, before: Mapping[str, float]) -> dict[str, float]:
-    return _count(said.headed, HEADING_TIMES, _count(said.titled, TITLE_TIMES, before))
+def _count_above(occurrences: Occurrences, before: Mapping[str, float]) -> dict[str, float]:
+    return _count(occurrences.headings, HEADING_TIMES, _count(occurrences.title, TITLE_TIMES, before))
 
 
-def _count(words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
+def _count(words: Sequence[Occurrence], times: float, before: Mapping[str, float]) -> dict[str, float]:
     counts = dict(before)
     for word in words:
         counts[word.stem] = counts.get(word.stem, 0.0) + times

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
-from memory_kb.search.candidates import CANDIDATES, FoundCandidates, find_candidates, part_by_entry
+from memory_kb.search.candidates import CANDIDATES, FoundCandidates, find_candidates, split_by_entry
 from memory_kb.search.groups import (
     Group,
     count_fitting,
@@ -26,7 +26,7 @@ from memory_kb.search.scoring import (
     SUPERSEDED_FACTOR,
     WEIGHTS,
     RelevanceParts,
-    Scored,
+    ScoredPassage,
     ScoredSection,
     TextScore,
     add_similarity,
@@ -70,8 +70,8 @@ class SearchTrace(NamedTuple):
 
     found: FoundCandidates
     sections: list[ScoredSection]
-    scored: list[Scored]
-    kept: list[Scored]
+    scored: list[ScoredPassage]
+    kept: list[ScoredPassage]
     groups: list[Group]
     ordered: list[Group]
     coverage: float
@@ -117,9 +117,9 @@ def trace_search(index: Index, search: Search) -> SearchTrace:
     words = normalise([share.total for share in shares]) if found.query else None
     parts = RelevanceParts(words, _nearness_of(found, [(passage.key, passage.number) for passage in passages]), trusted)
     pairs = [(competing[passage.key], passage) for passage in passages]
-    scored = _below_successors(index, score_passages(pairs, parts, ranking, shares))
+    scored = _demote_superseded(index, score_passages(pairs, parts, ranking, shares))
 
-    kept = sorted(without_shadowed(index, scored, request.filters), key=_in_order)
+    kept = sorted(without_shadowed(index, scored, request.filters), key=_rank_key)
     groups = join_neighbours(kept, chunks)
     groups = sorted(groups if request.is_task else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.is_task or request.per_entry else request.limit
@@ -145,7 +145,7 @@ def _choose_competing(sections: Sequence[ScoredSection], *, by_entry: bool) -> d
     successor of what is superseded may be far below it.
     """
     cuts_all = by_entry or any(section.candidate.is_superseded for section in sections)
-    first, rest = part_by_entry(sections, SECTIONS_FIRST, lambda one: one.candidate.key - one.candidate.part)
+    first, rest = split_by_entry(sections, SECTIONS_FIRST, lambda one: one.candidate.key - one.candidate.part)
     best = [*first, *rest][: None if cuts_all else MOST_SECTIONS]
     alike = {(section.candidate.title, section.relevance) for section in best}
     return {one.candidate.key: one for one in sections if (one.candidate.title, one.relevance) in alike}
@@ -178,12 +178,12 @@ def _score_sections(
     return sorted(sections, key=lambda section: (-section.score, -section.relevance))
 
 
-def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
+def _rank_key(item: ScoredPassage) -> tuple[float, float, str, int, int]:
     candidate = item.section.candidate
     return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
 
 
-def _below_successors(index: Index, pool: list[Scored]) -> list[Scored]:
+def _demote_superseded(index: Index, pool: list[ScoredPassage]) -> list[ScoredPassage]:
     """Return the scores, with superseded entries capped below their successors that were found too."""
     best: dict[str, float] = {}
     stale = set[str]()
@@ -194,11 +194,11 @@ def _below_successors(index: Index, pool: list[Scored]) -> list[Scored]:
             stale.add(candidate.entry_id)
     if not stale:
         return pool
-    most = {entry_id: _cap_superseded(index, entry_id, best) for entry_id in stale}
+    most = {entry_id: _find_cap(index, entry_id, best) for entry_id in stale}
     return [item._replace(score=min(item.score, most.get(item.section.candidate.entry_id, math.inf))) for item in pool]
 
 
-def _cap_superseded(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
+def _find_cap(index: Index, entry_id: str, best: Mapping[str, float]) -> float:
     """Return what a superseded entry may score: less than any of its successors, by the half that it counts."""
     successors = index.successors(entry_id) + [
         str(link.get("to"))
@@ -210,7 +210,7 @@ def _cap_superseded(index: Index, entry_id: str, best: Mapping[str, float]) -> f
     return min(scores, default=math.inf) * SUPERSEDED_FACTOR
 
 
-def without_shadowed(index: Index, pool: Sequence[Scored], filters: Filters) -> list[Scored]:
+def without_shadowed(index: Index, pool: Sequence[ScoredPassage], filters: Filters) -> list[ScoredPassage]:
     """Leave out what a more specific scope says again under the same id."""
     scopes = index.scopes_of({item.section.candidate.entry_id for item in pool}, filters)
 
@@ -245,7 +245,7 @@ def _rank_whole(index: Index, search: Search, trace: SearchTrace, sections: Sequ
     scored = []
     for one in sections:
         fit, passage = one.relevance, best_passage[one.candidate.key]
-        scored.append(Scored(one, passage, fit, None, fit, 1.0, one.weight.apply(fit)))
+        scored.append(ScoredPassage(one, passage, fit, None, fit, 1.0, one.weight.apply(fit)))
     kept = without_shadowed(index, scored, search.request.filters)
     return [make_group(item, chunks[item.passage.key]) for item in kept]
 

@@ -299,7 +299,7 @@ class ScoredSection(NamedTuple):
     score: float
 
 
-class Scored(NamedTuple):
+class ScoredPassage(NamedTuple):
     """A passage of a section with the factors of its score.
 
     A part that the query does not use is None; `share` is what counts of a further passage of the same section.
@@ -328,7 +328,7 @@ def score_passages(
     parts: "RelevanceParts",
     ranking: Ranking,
     shares: Sequence[WordShares] = (),
-) -> list[Scored]:
+) -> list[ScoredPassage]:
     """Return passages with their scores, best first.
 
     Of the passages of one section only the best counts in full. `shares` are what their words are made of.
@@ -344,7 +344,7 @@ def score_passages(
         bm25, vector = (None if one is None else one[place] for one in parts[:2])
         score = share * section.weight.apply(relevance[place])
         own = shares[place] if shares else None
-        scored.append(Scored(section, passage, bm25, vector, relevance[place], share, score, own))
+        scored.append(ScoredPassage(section, passage, bm25, vector, relevance[place], share, score, own))
     scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 

@@ -13,7 +13,7 @@ from memory_kb.search.explain import explain_prominence, join_terms, multiply
 from memory_kb.search.groups import Group, count_fitting, diversify
 from memory_kb.search.pipeline import MOST_SECTIONS, Search, SearchTrace, trace_search
 from memory_kb.search.query import TextQuery
-from memory_kb.search.scoring import WEIGHTS, Scored, decay
+from memory_kb.search.scoring import WEIGHTS, ScoredPassage, decay
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -143,7 +143,7 @@ def _describe_nearness(case: _Case) -> str:
     return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
 
 
-def _explain_rank(case: _Case, best: Scored) -> WhyNot:
+def _explain_rank(case: _Case, best: ScoredPassage) -> WhyNot:
     """Explain the place of an entry that competes."""
     request, trace, keys = case.search.request, case.trace, case.keys
     limit, groups = request.limit, trace.groups
@@ -180,11 +180,11 @@ def _explain_copy(entry: StoredEntry, groups: Sequence[Group]) -> str:
     return f"the same title and text are shown once{shown}"
 
 
-def _find_cause(item: Scored, shown: Sequence[Scored], ranking: Ranking) -> tuple[str, str]:
+def _find_cause(item: ScoredPassage, shown: Sequence[ScoredPassage], ranking: Ranking) -> tuple[str, str]:
     """Return which single factor, worse than that of a shown hit, keeps an entry below the score it needs."""
     needed = shown[-1].score
 
-    def freshness(one: Scored) -> float:
+    def freshness(one: ScoredPassage) -> float:
         left = decay(one.section.weight.age_days, ranking.half_life_days, ranking.decay_floor)
         return float(left**ranking.prominence_exponent)
 
