@@ -131,6 +131,13 @@ def test_control_characters_of_a_note_do_not_reach_the_terminal(
     assert "\\x1b" in done.stdout + done.stderr
 
 
+def test_json_quotes_control_characters_by_their_numbers(run: Run, vault: Callable[[Files], Path]) -> None:
+    text = "backup \x7f\x9b2J wiped \u202eback"
+    done = run("--vault", vault({"evil.md": f"{text}\n"}), "search", "backup", "--json")
+    assert "\\u009b2J wiped \\u202e" in done.stdout
+    assert json.loads(done.stdout)["hits"][0]["text"] == text
+
+
 def test_a_note_cannot_use_the_colours_of_the_terminal(vault: Callable[[Files], Path], home: Path) -> None:
     folder = vault({"evil.md": "# Title \x1b[31mred\n\nbackup\n"})
     shown = _on_terminal(["--vault", str(folder), "search", "backup"], clean_environment(home) | {"TERM": "xterm"})

@@ -167,13 +167,19 @@ def pick(value: Any, *names: str) -> dict[str, Any]:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object on stdout."""
+    """Print one JSON object on stdout; no note that it quotes can drive the terminal."""
     import json
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = json.dumps(as_plain(value), ensure_ascii=False, default=str)
-    text = _BYTE.sub(lambda found: f"\\{escape_character(found.group())}", text)
+    text = _CONTROL.sub(_escape_in_json, text)
     write(f"{text if encoding == 'utf8' else json.dumps(json.loads(text))}\n")
+
+
+def _escape_in_json(found: re.Match[str]) -> str:
+    """Return a character that JSON leaves as it is by its number; a byte that is no UTF-8 as `escape_character` does."""
+    character = found.group()
+    return f"\\{escape_character(character)}" if _BYTE.match(character) else f"\\u{ord(character):04x}"
 
 
 def print_entry_line(entry: EntryView, width: int = 8) -> None:
