@@ -293,7 +293,7 @@ def default_status(path: str, *, is_memory: bool) -> str:
     return next((_STATUS_FOLDERS[part] for part in path.split("/")[:-1] if part in _STATUS_FOLDERS), "active")
 
 
-def identify(vault: Vault) -> object:
+def identify_vault(vault: Vault) -> object:
     """Return what differs once something else, or nothing, is in the place of a vault, its index or its configuration."""
     # The folder as it was named may be a link.
     roots = [root.folder for root in vault.roots]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
 from memory_kb.text import on_one_line
-from memory_kb.vault import hold_lock, identify
+from memory_kb.vault import hold_lock, identify_vault
 
 _T = TypeVar("_T")
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
@@ -77,11 +77,11 @@ class Worker:
 
     def _fresh(self) -> KnowledgeBase:
         """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
-        if self._kb is not None and self._opened_as != identify(self._kb.vault):
+        if self._kb is not None and self._opened_as != identify_vault(self._kb.vault):
             self._close()
         if self._kb is None:
             self._kb = self._named.open(trust_watcher=self._trust_watcher)
-            self._opened_as = identify(self._kb.vault)
+            self._opened_as = identify_vault(self._kb.vault)
         return self._kb
 
     def _close(self) -> None:

@@ -32,7 +32,7 @@ from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, 
 from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.file_edits import NoteText
-from memory_kb.store.walk import would_take
+from memory_kb.store.walk import is_note_path
 from memory_kb.terms import name_key
 from memory_kb.text import note_name, read_words
 from memory_kb.vault import Vault
@@ -89,7 +89,7 @@ def check_name(name: str, way: str) -> str:
 def path_in(folder: str, name: str, vault: Vault) -> str:
     """Return the path of a file in a folder, "" for the top; UsageError where it would be no note of the vault."""
     path = "/".join((*(part for part in folder.replace("\\", "/").split("/") if part.strip()), name))
-    if not would_take(vault, path):
+    if not is_note_path(vault, path):
         raise UsageError(f"{path} would be no note of this vault", "choose another folder")
     return path
 

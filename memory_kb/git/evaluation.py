@@ -24,7 +24,7 @@ from memory_kb.git.metrics import (
     propose_queries,
 )
 from memory_kb.git.past_vault import open_past
-from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
+from memory_kb.index.doctor import check_queries, cross_check
 from memory_kb.index.lint_cache import LintCache
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import AllowedChecks, guarding_rules, read_guard, run_check
@@ -32,6 +32,7 @@ from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.query import Request, parse_query
 from memory_kb.store.file_edits import find_note
 from memory_kb.store.logs import RetrievalLog
+from memory_kb.store.saved_queries import queries_path, read_queries
 
 if TYPE_CHECKING:
     from memory_kb.context.sections import Context

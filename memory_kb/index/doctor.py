@@ -33,23 +33,11 @@ from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
-from memory_kb.store.file_edits import read_if_there, read_note_text
-from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries
+from memory_kb.store.file_edits import read_note_text
+from memory_kb.store.saved_queries import names_entry, queries_path, read_queries
 from memory_kb.store.walk import walk
 from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, place_of_path
-
-
-def queries_path(vault: Vault) -> str:
-    """Return the path of a vault's saved queries."""
-    return f"memory/{QUERIES}" if vault.memory else QUERIES
-
-
-def read_queries(vault: Vault) -> Queries:
-    """Return a vault's saved queries, and the problems of their file."""
-    path = queries_path(vault)
-    data = read_if_there(path, vault.resolve(path))
-    return parse_queries((data or b"").decode("utf-8", "replace"), path)
 
 
 def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:

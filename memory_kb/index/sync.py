@@ -69,12 +69,12 @@ def compare_files(
 
     What the walk could not read is added to `problems`.
     """
-    identify_vault(vault)
+    identify_notes(vault)
     for region in REGIONS if regions is None else regions:
         yield from find_differences(walk_region(vault, region, problems), index.known_files(region))
 
 
-def identify_vault(vault: Vault) -> tuple[int, int]:
+def identify_notes(vault: Vault) -> tuple[int, int]:
     """Return device and inode of the folder of the vault's notes, which differ if another folder replaces it."""
     folder = vault.roots[0].folder
     try:
@@ -169,7 +169,7 @@ class SyncRun:
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool, is_first: bool) -> None:
         """Write differences in one transaction; a first index is committed soon, then after twice as long each time."""
-        folder, seconds = identify_vault(self._vault), _BATCH_SECONDS
+        folder, seconds = identify_notes(self._vault), _BATCH_SECONDS
         end = time.monotonic() + seconds if is_first else math.inf
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
@@ -187,7 +187,7 @@ class SyncRun:
 
     def _check_folder(self, folder: tuple[int, int]) -> None:
         """Raise an error, which rolls back what is not committed yet, if another folder has replaced the vault's."""
-        if identify_vault(self._vault) != folder:
+        if identify_notes(self._vault) != folder:
             sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
             raise VaultNotFound(sentence, "run the command again")
 

@@ -27,7 +27,7 @@ from memory_kb.reports import WatchReport
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
-from memory_kb.vault import Vault, hold_lock, identify
+from memory_kb.vault import Vault, hold_lock, identify_vault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,8 +138,8 @@ class _Watch:
         self._opened = contextlib.ExitStack()
         self._index = VaultIndex(vault)
         self._opened.callback(self._index.close)
-        self._index.use(lambda _: None)  # makes what `identify` looks at
-        self._identity = identify(vault)
+        self._index.use(lambda _: None)  # makes what `identify_vault` looks at
+        self._identity = identify_vault(vault)
         self._file_events, self._how = (None, "polling") if polls else self._observe()
         self._interval = vault.settings.watch.reconcile_seconds if self._file_events else _POLL_SECONDS
         #: The time of the monotonic clock at which everything is compared again.
@@ -172,7 +172,7 @@ class _Watch:
         self._opened.callback(background.close)
         cause_without_event = "reconcile" if self._file_events else "poll"
         # Each turn: sync if there is a cause, confirm a waiting search, then wait for events.
-        while not self._stop.is_set() and identify(self._vault) == self._identity:
+        while not self._stop.is_set() and identify_vault(self._vault) == self._identity:
             if self._file_events and not self._file_events.is_alive():
                 return
             # Not before: what a step could not do since the vault is gone is no news.

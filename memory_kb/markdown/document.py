@@ -83,18 +83,18 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
         return Document((), tuple(problems))
     ends = [*(block.span.start for block in blocks[1:]), len(text)]
     for block, end in zip(blocks, ends, strict=True):
-        fields, complaints = read_fields(block.metadata)
+        fields, field_problems = read_fields(block.metadata)
         line = lines.line_at(block.span.start)
-        yaml = text[block.yaml.start : block.yaml.end] if complaints else ""
+        yaml = text[block.yaml.start : block.yaml.end] if field_problems else ""
         problems.extend(
-            Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in complaints
+            Problem(path, line + 1 + _line_of_field(yaml, found.field), found.message) for found in field_problems
         )
         entries.append(_make_entry(text, path, block, end, line, fields, default_status))
     return Document(tuple(entries), tuple(problems))
 
 
 def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[FrontmatterBlock]:
-    """Yield the frontmatter blocks of a text in order. Complaints are added to `problems`."""
+    """Yield the frontmatter blocks of a text in order. What is wrong with them is added to `problems`."""
     return _BlockFinder(text, path, problems).find()
 
 
@@ -105,7 +105,7 @@ class _BlockFinder:
         self._text, self._path, self._problems = text, path, problems
         self.lines = _LineCounter(text)
 
-    def _complain(self, line: int, message: str) -> None:
+    def _report(self, line: int, message: str) -> None:
         self._problems.append(Problem(self._path, line, message))
 
     def find(self) -> Iterator[FrontmatterBlock]:
@@ -139,7 +139,7 @@ class _BlockFinder:
             self._check_swallowed(hidden, fences.opened_at)
 
     def _find_unseparated(self, body: Span) -> None:
-        """Complain about what would be an entry if there were a blank line before it."""
+        """Report what would be an entry if there were a blank line before it."""
         text, quiet, fences = self._text, _BlockFinder(self._text, self._path, []), None
         place = body.start
         while rule := _RULE.search(text, place, body.end):
@@ -152,16 +152,16 @@ class _BlockFinder:
             block = None if fences.contain(rule.start()) else quiet.read(Span(*rule.span()))
             if block and block.fault is None:
                 message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
-                self._complain(quiet.lines.line_at(rule.start()), message)
+                self._report(quiet.lines.line_at(rule.start()), message)
                 place = block.span.end - 1
 
     def _check_swallowed(self, hidden: Span, fence: int) -> None:
-        """Complain about a fence that runs to the end of the file over what would be an entry."""
+        """Report a fence that runs to the end of the file over what would be an entry."""
         if _BlockFinder(self._text, self._path, []).read(hidden):
             lines = _LineCounter(self._text)
             line, first = lines.line_at(fence), lines.line_at(hidden.start)
             message = f"the code fence opened here is never closed; the entry in line {first} and all behind it are read as plain text"
-            self._complain(line, message)
+            self._report(line, message)
 
     def read(self, opening: Span, *, is_head: bool = False) -> FrontmatterBlock | None:
         """Return the block that a `---` line opens, or None if it is text."""
@@ -188,7 +188,7 @@ class _BlockFinder:
         if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", block[:200]):
             return None
         line = self.lines.line_at(opening.start)
-        self._complain(line, "the frontmatter opened here is never closed with a `---` line; read as plain text")
+        self._report(line, "the frontmatter opened here is never closed with a `---` line; read as plain text")
         end = _BLANK_LINE.search(block)
         block = block[: end.start()] if end else block
         kept = _read_kept(block)
@@ -205,7 +205,7 @@ class _BlockFinder:
             begins or kept if is_head else begins and names_entry and (kept or not _BLANK_LINE.search(inner.strip()))
         )
         if is_meant or names_entry:
-            self._complain(fault, f"{why}; read as plain text")
+            self._report(fault, f"{why}; read as plain text")
         return _text_block(opening.start, kept, fault) if is_meant else None
 
 

@@ -110,7 +110,7 @@ DEFAULT_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000_000_000
 
 
-class Complaint(NamedTuple):
+class FieldProblem(NamedTuple):
     """A field whose value could not be taken as it is."""
 
     field: str
@@ -144,14 +144,14 @@ def _word(value: object) -> str:
     return str(value).strip().lower() if value is not None else ""
 
 
-def read_fields(meta: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Complaint, ...]]:
+def read_fields(meta: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[FieldProblem, ...]]:
     """Return the attributes of an `Entry` that frontmatter says, defaults filled in, and what could not be used.
 
     The status stays None where none is given, since a folder such as `archive/` then decides.
 
     Example:
-        >>> fields, complaints = read_fields({"kind": "pitfall", "importance": 7})
-        >>> fields["importance"], fields["type"], complaints[0].message
+        >>> fields, problems = read_fields({"kind": "pitfall", "importance": 7})
+        >>> fields["importance"], fields["type"], problems[0].message
         (1.0, 'corrective', 'importance 7 is outside 0 to 1; read as 1.0')
     """
     reader = _Reader(meta)
@@ -184,26 +184,26 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Complain
         "seen": parse_date(last_reinforced) or dated,
     }
     reader.check_evidence()
-    return fields, tuple(reader.complaints)
+    return fields, tuple(reader.problems)
 
 
 class _Reader:
-    """One pass over one mapping, collecting complaints."""
+    """One pass over one mapping, collecting what is wrong."""
 
     def __init__(self, meta: Mapping[str, Any]) -> None:
         self._meta = meta
-        self.complaints: list[Complaint] = []
+        self.problems: list[FieldProblem] = []
 
-    def _complain(self, name: str, wrong: str, read_as: object) -> None:
+    def _report(self, name: str, wrong: str, read_as: object) -> None:
         shown = " ".join(str(self._meta.get(name)).split())[:60]
-        self.complaints.append(Complaint(name, f"{name} {shown} {wrong}; read as {read_as}"))
+        self.problems.append(FieldProblem(name, f"{name} {shown} {wrong}; read as {read_as}"))
 
     def choice(self, name: str, known: Collection[str], read_as: str = "the default") -> str | None:
         value = _word(self._meta.get(name))
         if value in known:
             return value
         if self._meta.get(name) is not None and (value or read_as != "the default"):
-            self._complain(name, UNKNOWN_WORD, read_as)
+            self._report(name, UNKNOWN_WORD, read_as)
         return None
 
     def number(self, name: str, default: float = DEFAULT_IMPORTANCE) -> float:
@@ -215,11 +215,11 @@ class _Reader:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if math.isnan(number):
-            self._complain(name, "is not a number", default)
+            self._report(name, "is not a number", default)
             return default
         clamped = min(1.0, max(0.0, number))
         if clamped != number:
-            self._complain(name, "is outside 0 to 1", clamped)
+            self._report(name, "is outside 0 to 1", clamped)
         return clamped
 
     def count(self, name: str) -> int:
@@ -227,18 +227,18 @@ class _Reader:
         try:
             number = 0 if value is None else int(value)
         except (TypeError, ValueError, OverflowError):
-            self._complain(name, "is not a whole number", 0)
+            self._report(name, "is not a whole number", 0)
             return 0
         if 0 <= number <= _MOST_COUNTED:
             return number
-        self._complain(name, "is out of range", 0)
+        self._report(name, "is out of range", 0)
         return 0
 
     def day(self, name: str) -> str | None:
         value = self._meta.get(name)
         if value is None or parse_date(value):
             return value.strip() if value else None
-        self._complain(name, "is not an ISO date", "no date")
+        self._report(name, "is not an ISO date", "no date")
         return None
 
     def links(self) -> tuple[Link, ...]:
@@ -250,17 +250,17 @@ class _Reader:
             to = as_text(item.get("to")) if isinstance(item, dict) else as_text(item)
             relation = _word(item.get("relation")) if isinstance(item, dict) else "related_to"
             if to is None:
-                self.complaints.append(Complaint("links", "a link without `to` is ignored"))
+                self.problems.append(FieldProblem("links", "a link without `to` is ignored"))
                 continue
             if relation not in RELATIONS:
                 message = f"relation {relation[:60] or '(none)'} to {to} {UNKNOWN_WORD}; read as related_to"
-                self.complaints.append(Complaint("links", message))
+                self.problems.append(FieldProblem("links", message))
                 relation = "related_to"
             found.append(Link(to, relation))
         return tuple(found[:MOST_LISTED])
 
     def check_evidence(self) -> None:
-        """Complain about the fields that only later stages read."""
+        """Report the fields that only later stages read."""
         for name, form in _EVIDENCE.items() if self._meta.keys() & _EVIDENCE.keys() else ():
             if form == "number":
                 self.number(name)

@@ -162,7 +162,7 @@ class Splice(NamedTuple):
         return self._replace(before=self.after, after=self.before)
 
 
-class Sheet:
+class EditableFile:
     """A file cut at its entries, each of which is edited alone, so that a thousand edits read the file once."""
 
     def __init__(self, path: str, data: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import CannotSplice, SecretRefused
-from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
+from memory_kb.markdown.splice import EditableFile, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.similarity import connected_groups
 from memory_kb.store.changes import Change
@@ -161,7 +161,7 @@ class _PlannedFiles:
 
     def __init__(self, files: Files, *, refuse_secrets: bool) -> None:
         self._before = files
-        self._now: dict[str, bytes | Sheet | None] = dict(files)
+        self._now: dict[str, bytes | EditableFile | None] = dict(files)
         self._refuse_secrets = refuse_secrets
 
     def decide(self, change: Change) -> Decision:
@@ -188,18 +188,18 @@ class _PlannedFiles:
             return self._move(change, change.to)
         if entry_id is None:
             return (self._write(path, None),)
-        sheet = self._sheet(path)
+        file = self._editable(path)
         if action != "replace":
             # A new text may be the one that fixes it.
-            sheet.refuse_broken(entry_id)
+            file.refuse_broken(entry_id)
         if action == "remove":
-            return (self._write(path, None) if sheet.holds_only(entry_id) else sheet.drop(entry_id),)
+            return (self._write(path, None) if file.holds_only(entry_id) else file.drop(entry_id),)
         text = change.text
         if action == "set":
-            text = change_fields(sheet.piece(entry_id), path, entry_id, change.values.items(), sheet.newline)
+            text = change_fields(file.piece(entry_id), path, entry_id, change.values.items(), file.newline)
         elif action == "edit":
-            text = change_body(sheet.piece(entry_id), path, entry_id, text, sheet.newline)
-        return (sheet.put(entry_id, text),)
+            text = change_body(file.piece(entry_id), path, entry_id, text, file.newline)
+        return (file.put(entry_id, text),)
 
     def _move(self, change: Change, to: str) -> tuple[Splice, ...]:
         if self._data(to) is not None:
@@ -210,13 +210,13 @@ class _PlannedFiles:
             raise CannotSplice(f"{path} is gone")
         moved = data
         if entry_id is not None:
-            sheet = self._sheet(path)
-            sheet.refuse_broken(entry_id)
-            text = pin_id(sheet.piece(entry_id), path, entry_id, sheet.newline)
-            if not sheet.holds_only(entry_id):
-                return (self._write(to, encode(text.rstrip("\r\n") + sheet.newline)), sheet.drop(entry_id))
-            sheet.put(entry_id, text)
-            moved = sheet.data
+            file = self._editable(path)
+            file.refuse_broken(entry_id)
+            text = pin_id(file.piece(entry_id), path, entry_id, file.newline)
+            if not file.holds_only(entry_id):
+                return (self._write(to, encode(text.rstrip("\r\n") + file.newline)), file.drop(entry_id))
+            file.put(entry_id, text)
+            moved = file.data
         self._now[path] = None
         return (self._write(to, moved), Splice(path, 0, data, b""))
 
@@ -227,21 +227,21 @@ class _PlannedFiles:
 
     def _data(self, path: str) -> bytes | None:
         held = self._now.get(path)
-        return held.data if isinstance(held, Sheet) else held
+        return held.data if isinstance(held, EditableFile) else held
 
-    def _sheet(self, path: str) -> Sheet:
+    def _editable(self, path: str) -> EditableFile:
         held = self._now.get(path)
         if held is None:
             raise CannotSplice(f"{path} is gone")
-        if not isinstance(held, Sheet):
-            held = self._now[path] = Sheet(path, held)
+        if not isinstance(held, EditableFile):
+            held = self._now[path] = EditableFile(path, held)
         return held
 
     def check(self) -> dict[str, _Refusal]:
         """Return what is wrong with the files that were edited, by path."""
         wrong = {}
         for path, held in self._now.items():
-            if isinstance(held, Sheet):
+            if isinstance(held, EditableFile):
                 try:
                     held.check()
                 except CannotSplice as exc:

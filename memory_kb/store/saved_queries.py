@@ -15,12 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.model import Problem
+from memory_kb.store.file_edits import read_if_there
 from memory_kb.text import as_text, read_words
 from memory_kb.yaml_loader import MAX_BLOCK, NO_MAPPING, InvalidBlock, YamlItem, cut_list, load_mapping
 
+if TYPE_CHECKING:
+    from memory_kb.vault import Vault
+
+#: The file of a vault's saved queries.
+QUERIES = "queries.yaml"
 #: Hits that count unless a query says otherwise.
 K = 10
 #: The largest numbers that a query may name.
@@ -59,6 +65,18 @@ class Queries(NamedTuple):
 
     queries: tuple[SavedQuery, ...]
     problems: tuple[Problem, ...] = ()
+
+
+def queries_path(vault: Vault) -> str:
+    """Return the path of a vault's saved queries."""
+    return f"memory/{QUERIES}" if vault.memory else QUERIES
+
+
+def read_queries(vault: Vault) -> Queries:
+    """Return a vault's saved queries, and the problems of their file."""
+    path = queries_path(vault)
+    data = read_if_there(path, vault.resolve(path))
+    return parse_queries((data or b"").decode("utf-8", "replace"), path)
 
 
 def parse_queries(text: str, path: str) -> Queries:
@@ -128,7 +146,3 @@ def write_queries(queries: Sequence[SavedQuery]) -> str:
 def names_entry(wanted: str, entry_id: str, path: str) -> bool:
     """Return whether an expected id, a beginning of one, or a path names an entry."""
     return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
-
-
-#: The file of a vault's saved queries.
-QUERIES = "queries.yaml"

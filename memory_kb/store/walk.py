@@ -53,12 +53,12 @@ def walk_region(vault: Vault, region: str, problems: list[Problem]) -> Iterator[
     return filter(None, [_Walker(root, vault, problems).file_at(region, str(vault.resolve(region)))])
 
 
-def would_take(vault: Vault, path: str) -> bool:
-    """Return whether a walk takes a note with this path in output, if it is there."""
+def is_note_path(vault: Vault, path: str) -> bool:
+    """Return whether a file with this path in output would be one of the notes."""
     if path == HOME_NOTE or (vault.memory and path in TOP_NOTES):
         return True
     root = _find_root(vault, path)
-    return root is not None and _Walker(root, vault, []).takes_path(str(vault.resolve(path)))
+    return root is not None and _Walker(root, vault, []).is_note(str(vault.resolve(path)))
 
 
 def _find_root(vault: Vault, region: str) -> Root | None:
@@ -131,13 +131,13 @@ class _Walker:
                 waiting += self._list(os_path, path)[::-1]
 
     def file_at(self, path: str, os_path: str) -> FileStat | None:
-        """Return a note if a walk takes it."""
-        if not self.takes_path(os_path) or (os.path.isdir(os_path) and not os.path.islink(os_path)):
+        """Return a file as a walk finds it, None where it is no note."""
+        if not self.is_note(os_path) or (os.path.isdir(os_path) and not os.path.islink(os_path)):
             return None
         return _stat_note(os_path, path, self._root.folder, self._problems)
 
-    def takes_path(self, os_path: str) -> bool:
-        """Return whether a note is taken if it is there, through every folder on the way and through no link."""
+    def is_note(self, os_path: str) -> bool:
+        """Return whether a file would be a note: in folders that are walked, and behind no link."""
         top = str(self._root.folder)
         if not os_path.startswith(os.path.join(top, "")):
             return False
@@ -149,10 +149,10 @@ class _Walker:
             if not is_walked or os.path.islink(place):
                 return False
             prefix = f"{inner}/"
-        return name[0] != "." and name[-3:].lower() == ".md" and self._takes(name, prefix)
+        return name[0] != "." and name[-3:].lower() == ".md" and self._is_note_name(name, prefix)
 
-    def _takes(self, name: str, prefix: str) -> bool:
-        """Return whether a note is taken, going by its name."""
+    def _is_note_name(self, name: str, prefix: str) -> bool:
+        """Return whether a Markdown file is a note, going by its name."""
         if (self._is_memory and name in _NOT_NOTES) or (self._holds_only_a_note(prefix) and name != "MEMORY.md"):
             return False
         return not self._is_ignored(prefix + readable_name(name))
@@ -191,7 +191,7 @@ class _Walker:
                                 continue
                             found.append(FileStat.of(path, entry.path, state))
                     else:
-                        self._take(entry, prefix, found)
+                        self._add(entry, prefix, found)
         except FileNotFoundError:
             return []
         except OSError as exc:
@@ -200,7 +200,7 @@ class _Walker:
             found.sort(key=itemgetter(0))
         return found
 
-    def _take(self, entry: os.DirEntry[str], prefix: str, found: list[Item]) -> None:
+    def _add(self, entry: os.DirEntry[str], prefix: str, found: list[Item]) -> None:
         name = entry.name
         is_note, is_folder = name[-3:].lower() == ".md", entry.is_dir(follow_symlinks=False)
         path = prefix + readable_name(name)
@@ -214,7 +214,7 @@ class _Walker:
         elif entry.is_symlink():
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
-        elif is_note and self._takes(name, prefix):
+        elif is_note and self._is_note_name(name, prefix):
             file = _stat_note(entry.path, path, self._root.folder, self._problems)
             if file:
                 found.append(file)
