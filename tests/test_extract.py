@@ -138,6 +138,13 @@ def test_without_a_model_it_says_so(open_with: Open, environ: dict[str, str], wo
     assert report.summary == "0/2 scopes succeeded"
 
 
+def test_offline_no_verb_complains_that_no_model_answers(open_with: Open) -> None:
+    kb = open_with(environ={"MEMORY_KB_LLM_PROVIDER": "offline", "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"})
+    log_session(kb)
+    kb.learn("Run the linter before pushing.", kind="rule")
+    assert [kb.reflect("s1").notices, kb.promote().notices, kb.contradictions().notices] == [(), (), ()]
+
+
 STATED = (
     Event(role="user", content="Always use UTC for timestamps in this project."),
     Event(type="tool_call", tool="Bash", args={"command": "npm install"}, call_id="c1"),

@@ -18,7 +18,7 @@ from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.http import Endpoint
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm
-from memory_kb.providers.protocols import Llm, OfflineLlm
+from memory_kb.providers.protocols import Llm
 from memory_kb.providers.spending import SpendLog, TokenUsage
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -241,12 +241,6 @@ def test_the_environment_redirects_nothing(llm: Llm, fake: FakeProvider, monkeyp
     (call,) = fake.calls
     assert "another" not in str(call.headers)
     assert "elsewhere" not in str(call.headers).lower()
-
-
-def test_offline_is_no_model() -> None:
-    with pytest.raises(ProviderFailed, match="offline") as caught:
-        OfflineLlm().complete("Fill in.", FORM, timeout=1)
-    assert not caught.value.is_passing
 
 
 def test_a_missing_package_is_named(log: SpendLog, monkeypatch: pytest.MonkeyPatch) -> None:

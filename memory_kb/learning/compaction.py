@@ -315,7 +315,7 @@ class Compactor:
         made or taken in on that day or later, or has no date, is held against all.
         """
         notices, failures = list[str](), list[str]()
-        has_model = ask_model and self._vault.settings.llm.provider != "offline" and self._models.has_llm
+        has_model = ask_model and self._models.has_llm
         classify = functools.partial(ask_cause, self._models, failures) if has_model else None
         made_since = self._memories.made_since(since) if since else frozenset[str]()
 

@@ -251,10 +251,9 @@ class Extraction:
         """
         found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
-        settings, models = self._vault.settings.llm, self._models
         llm, why_not = None, "no language model is configured"
         try:
-            llm = models.llm if settings.provider != "offline" else None
+            llm = self._models.llm
         except ProviderFailed as exc:
             why_not = explain_failure(exc)
         if llm is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.providers.protocols import Embedder, Llm, OfflineLlm, TokenCounter, display_host, is_loopback
+from memory_kb.providers.protocols import Embedder, Llm, TokenCounter, display_host, is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 from memory_kb.text import count_tokens
 
@@ -168,8 +168,6 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: "SpendLog
             from memory_kb.providers.command import CommandLlm
 
             return CommandLlm(settings.command, environ, log)
-        case "offline":
-            return OfflineLlm()
         case _:
             return None
 

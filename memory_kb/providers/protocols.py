@@ -12,18 +12,6 @@ if TYPE_CHECKING:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from memory_kb.errors import ProviderFailed
-
-
-class OfflineLlm:
-    """A language model that never uses the network: every call raises `ProviderFailed`."""
-
-    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:  # noqa: ARG002 - the port's
-        raise ProviderFailed(
-            "no language model is asked: llm.provider is offline", "set llm.provider to one that answers"
-        )
-
-
 #: Returns how many tokens a text has.
 TokenCounter = Callable[[str], int]
 
