@@ -15,6 +15,7 @@ from support import days_ago, entry, notes_of
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.learning.code_references import hash_lines, split_lines
+from memory_kb.markdown.splice import emit
 
 project = citing.project
 
@@ -30,7 +31,7 @@ def test_what_is_cited_is_fresh(project: Path, open_kb: Open) -> None:
     assert set(verdicts(kb).values()) == {"fresh"}
     written = (project / "memory/learnings/note.md").read_text()
     assert f"hash: {head}" in written
-    assert f"commit: {head[:12]}" in written
+    assert f"commit: {emit(head[:12])}" in written  # quoted where it is a number
     assert kb.cite("note", ["src/a.py:4-7", "src/a.py:13-14"]).run.run is None
 
 
