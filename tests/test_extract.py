@@ -72,6 +72,7 @@ def test_the_end_of_a_session_says_that_every_scope_failed_and_does_the_rest(
     steps = {step.name: step for step in kb.sessions.end("s1", outcome="success").steps}
     assert (steps["capture"].outcome, steps["capture"].exit_code) == ("failed", 5)
     assert "observations, " in steps["capture"].message and " scopes succeeded" in steps["capture"].message
+    assert "nothing worth keeping" not in steps["capture"].message
     assert (steps["episode"].outcome, steps["maintain"].exit_code) == ("done", 0)
 
 

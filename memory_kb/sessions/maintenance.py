@@ -345,13 +345,15 @@ class SessionEnd:
         if done.scopes and done.scopes[0].outcome == "skipped":
             return PartResult(f"skipped: {done.scopes[0].message}", done.runs)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
-        away, is_planned = done.was_taken_away, any(one.outcome == "planned" for one in done.scopes)
-        parts = [f"{pluralize(kept, 'learning')} kept"] if kept else [] if away else ["nothing worth keeping"]
+        away = done.was_taken_away
+        is_incomplete = any(one.outcome in ("planned", "failed") for one in done.scopes)
+        quiet = [] if away or is_incomplete else ["nothing worth keeping"]
+        parts = [f"{pluralize(kept, 'learning')} kept"] if kept else quiet
         parts += self._say_left_out(away, "extract")
         for reason in dict.fromkeys(scope.message for scope in done.failed):
             names = ", ".join(one.scope for one in done.failed if one.message == reason)
             parts.append(f"{names} failed: {reason}")
-        parts += [done.summary] if done.failed or is_planned else []
+        parts += [done.summary] if is_incomplete else []
         parts += [str(done.used)] if done.used.calls and not self.dry_run else []
         code = ProviderFailed.exit_code if done.is_failure else 0
         is_skipped = bool(away) and not any(run.changes for run in done.runs)
