@@ -217,6 +217,16 @@ def test_a_skill_file_goes_round(claude: Path, tmp_path: Path, folder: Path, ope
     assert again.run.run is None
 
 
+def test_a_skill_without_a_description_goes_round(tmp_path: Path, folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    made = kb.skills.create("Release train", steps=["Tag the build."])
+    kb.skills.export(tmp_path / "out")
+    head = yaml.safe_load((tmp_path / "out/release-train/SKILL.md").read_text(encoding="utf-8").split("---\n")[1])
+    assert head["description"] == "Release train"
+    (again,) = kb.skills.import_(tmp_path / "out").skills
+    assert (again.id, again.action, again.message) == (made.id, "known", "")
+
+
 def test_an_export_leaves_what_others_wrote(tmp_path: Path, folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.procedure("Ship it", ["One."])

@@ -146,8 +146,9 @@ def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
     }
     fields |= {name: value for name, value in optional.items() if value}
     name = as_text(ours["name"]) or as_text(head.get("name")) or folder
+    described = as_text(head.get("description")) or parse_skill(body).description
     return SkillDraft(
-        SkillText(name, as_text(head.get("description")) or parse_skill(body).description),
+        SkillText(name, None if described == name else described),  # a file has to describe its skill somehow
         read_words(head.get("tags") if ours["tags"] is None else ours["tags"]) or None,
         body=body.strip("\r\n").rstrip(),
         fields=fields,
@@ -183,8 +184,7 @@ def render_skill_file(memory: Memory, plain: str) -> str:
         "created-by": skill.created_by,
     }
     metadata |= {f"{_METADATA}{name}": value for name, value in carried.items() if value}
-    first_line = next((line for line in body.splitlines() if line.strip("# ")), skill.name)
-    description = skill.description or parse_skill(body).description or first_line
+    description = skill.description or parse_skill(body).description or skill.name
     head: dict[str, Any] = {"name": plain, "description": shorten(description, _MAX_DESCRIPTION)}
     head |= {name: value for name, value in meta.items() if name not in _OWN and name != "metadata"} | restored
     if metadata or own:
