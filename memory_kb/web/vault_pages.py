@@ -232,9 +232,9 @@ def show_queue(request: PageRequest) -> Response:
 
 def show_item(request: PageRequest) -> Response:
     """One that waits, with its text and what each judgment would write."""
-    review = request.kb.review
-    view = review.show(request.entry())
-    rejection = review.reject(request.entry(), dry_run=True).diff
+    review, entry = request.kb.review, request.entry()
+    view = review.show(entry)
+    rejection = review.reject(entry, dry_run=True).diff
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
     body = render_note(text, LinkBase(view.item.path))
     return request.page(
