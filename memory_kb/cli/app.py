@@ -230,7 +230,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(cls=_Verbs, params=[*SHARED], context_settings=_CONTEXT)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
 def cli() -> None:
-    """Memories for agents and people: Markdown notes, searched at once.
+    """Memories for agents and people, in Markdown, with a disposable index.
 
     \b
     memory-kb init                        make a vault in this folder

@@ -155,7 +155,7 @@ _MEGABYTE = 1_000_000
 
 @click.group("model", cls=Family)
 def model_verb() -> None:
-    """Embedding models on this machine.
+    """Fetch embedding models to this machine.
 
     \b
     memory-kb model fetch
@@ -188,7 +188,7 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
 
 @click.group("cache", cls=Family)
 def cache_verb() -> None:
-    """The cache of embeddings, by text.
+    """Prune the cache of embeddings, which is kept by text.
 
     \b
     memory-kb cache prune --dry-run

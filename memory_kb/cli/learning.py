@@ -83,7 +83,7 @@ def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> 
 
 @click.group("diary", cls=Family, alone="list")
 def diary_verb() -> None:
-    """The episodes day by day, how they ended and how good they were.
+    """List the episodes day by day, how they ended and how good they were.
 
     \b
     memory-kb diary list --status failure --since 2026-03-01

@@ -41,7 +41,7 @@ _ALL_FROM = option("--all-from", "All that comes from this session.", metavar="S
 
 @click.group("review", cls=Family, alone="list")
 def review_verb() -> None:
-    """What waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
+    """Judge what waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
 
     What is rejected does not come back.
 

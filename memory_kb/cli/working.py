@@ -35,7 +35,7 @@ _NO_HANDOFF = "There is no such handoff."
 
 @click.group("ledger", cls=Family, alone="list")
 def ledger_verb() -> None:
-    """The state of each agent's work: one ledger for each.
+    """Keep the state of each agent's work, in one ledger for each.
 
     It is overwritten at each checkpoint.
 
@@ -124,7 +124,7 @@ def _ledger_as_json(ledger: Ledger) -> dict[str, Any]:
 
 @click.group("handoff", cls=Family, alone="list")
 def handoff_verb() -> None:
-    """What one agent leaves for the next.
+    """Leave word for the agent that goes on with the work.
 
     \b
     memory-kb handoff create --from planner --to coder --done "Wrote the plan." --needs-testing "The import."
@@ -201,7 +201,7 @@ def _print_handoff(options: Options, handoff: Handoff) -> None:
 
 @click.group("continuity", cls=Family, alone="show")
 def continuity_verb() -> None:
-    """CONTINUITY.md: what an agent is doing right now.
+    """Show and refresh CONTINUITY.md: what an agent is doing right now.
 
     Two sections of it are kept up to date, the rest is the agent's own.
 
