@@ -76,7 +76,7 @@ def promote_verb(options: Options, /) -> int:
     """Copy what several jobs learned to the project or the home.
 
     What three jobs learned goes to the project, what holds everywhere to the home. Only a language model decides about
-    the home; without one nothing goes there. Preferences of people never promote.
+    the home; without one nothing goes there. People's preferences are never promoted.
 
     \b
     memory-kb promote --dry-run
@@ -170,8 +170,8 @@ def compact_verb(options: Options, /, **chosen: Any) -> int:
 def contradictions_verb(options: Options, /, resolve: bool) -> int:
     """Find entries that contradict each other.
 
-    Of two that are 90 days apart, --resolve retires the older in favour of the newer; two others stay, linked and flagged for review,
-    with less importance than before. Nothing is deleted.
+    Of two that are at least 90 days apart, --resolve retires the older. Two that are closer in time both stay: they are linked,
+    flagged for review and weigh less than before. Nothing is deleted.
 
     \b
     memory-kb contradictions

@@ -253,8 +253,8 @@ _SHOWN = 20
 def exposure_verb(options: Options, /, wanted: str) -> None:
     """Show which agents were given an entry, when, and with what outcome.
 
-    For when an entry turns out to be wrong: which sessions and which other entries does that touch? An entry that is
-    deleted is found by its whole id.
+    When an entry turns out to be wrong, this shows which sessions and which other entries are affected. A deleted entry
+    is found by its whole id.
 
     \b
     memory-kb exposure 69712e00

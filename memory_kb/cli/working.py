@@ -254,7 +254,7 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
     """Record a plan and what may go wrong, before the work begins.
 
     TEXT is both; a single - reads it from stdin. It is kept in .premortem.md beside the notes and rewritten when the
-    plan changes. `extract` holds the session against it.
+    plan changes. `extract` compares the session with it.
 
     \b
     memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
@@ -276,7 +276,7 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
 def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **chosen: Any) -> int:
     """Record what is assumed when MILESTONE is reached.
 
-    It is kept in .assumptions.jsonl beside the notes. `extract` holds the session against it.
+    It is kept in .assumptions.jsonl beside the notes. `extract` compares the session with it.
 
     \b
     memory-kb assume planned --complexity "small: two modules" --approach "one transaction per file"
