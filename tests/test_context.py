@@ -293,6 +293,21 @@ def test_one_word_of_many_is_not_what_a_task_is_about(vault: MakeVault, open_kb:
     assert kb.context("is it the").ids == ()
 
 
+def test_words_scattered_over_a_long_page_are_no_answer(vault: MakeVault, open_kb: Open) -> None:
+    filler = "It is a page about many things, each of which has a part of its own. " * 30
+    parts = [
+        "The harbour opens at six.",
+        "Paintings hang upstairs.",
+        "Ships are listed by name.",
+        "Museums close at night.",
+    ]
+    page = "\n\n".join(f"## Part {n}\n\n{part} {filler}" for n, part in enumerate(parts))
+    notes = {f"memory/learnings/n{n}.md": entry(f"n{n}", f"Form {n} is slow.") for n in range(20)}
+    kb = open_kb(vault(CONFIG | notes | {"memory/learnings/page.md": entry("page", page)}))
+    assert kb.context("Which museums show paintings of ships in a harbour by Turner?").ids == ()
+    assert kb.context("Where do the paintings hang upstairs?").ids == ("page",)
+
+
 def test_what_fits_far_less_than_the_best_stays_out(vault: MakeVault, open_kb: Open) -> None:
     said = "The upload tests need Redis on port 6380, and the upload worker too."
     files = CONFIG | {

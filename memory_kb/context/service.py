@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -39,12 +41,12 @@ _LEAST_SHARE = 0.5
 _LIVE = tuple(sorted(LIVE_STATUSES))
 #: Entries that one file brings in by its path alone, and skills or habits that compete.
 _FOR_FILE, _FEW = 5, 10
-#: What a text must say of a task: this share of what the task's rarest words are worth, of so many.
-_SHARE, _RAREST = 0.2, 6
+#: What some section must say of a task: this share of what the task's rarest words are worth, of so many.
+_SHARE, _RAREST = 0.3, 6
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
-#: Beside the best, nothing is given that shares less than this with the task and scores less than that.
-_LEAST_WORTH, _LEAST_SCORE = 0.5, 0.3
+#: Beside one that does, others are given that say two thirds of that, and score at least this share of the best score.
+_BESIDE, _LEAST_SCORE = 2 / 3, 0.4
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
 _CANDIDATES = 40
 #: What an agent remembers by itself: so many of its notes at most.
@@ -78,18 +80,22 @@ class MaterialReader:
         chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
         here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
         topic = self._topic()
-        found = _unique(*self._for_files(), *self._search(topic, Filters(learning_types=("task",))))
+        tasks = self._search(topic, Filters(learning_types=("task",)))
+        proxies = self._search(topic, Filters(learning_types=("proxy",)), _FEW)
+        skills = self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)
+        is_known = any(worth >= topic.needed for _, worth in (*tasks, *proxies, *skills))
+        least = _BESIDE * topic.needed if is_known else math.inf
+        found = _unique(*self._for_files(), *self._choose(tasks, least))
         labels, rules = self._rules(here, {one.memory.id for one in found})
         institutional = self.index.memories(here._replace(learning_types=("institutional",)))
         always = (one for one in self.index.memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
-        proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
         return Material(
             institutional=order_institutional(filter(self.is_kept, institutional)),
             baseline=[one for one in always if one.place.learning_type == "task" and self.is_kept(one)],
             rules=[one if self.is_kept(one) else one._replace(status="retired") for one in rules],
             found=found,
-            skills=_unique(*self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
-            proxy=[one for one in proxy if "proxy-tasks" in one.memory.path],
+            skills=_unique(*self._choose(skills, least)),
+            proxy=[one for one in _unique(*self._choose(proxies, least)) if "proxy-tasks" in one.memory.path],
             look_up=self._look_up,
             labels=labels,
         )
@@ -122,28 +128,34 @@ class MaterialReader:
         said = dict(own if own[1] or not other[1] else other for own, other in zip(by_term, by_form, strict=True))
         return weigh_topic(said, max(entries, 1), _SHARE, _RAREST)
 
-    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Sequence[FittingEntry]:
-        """Return what a search finds that is about the task and for its files, best first; nothing far below the best."""
+    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> list[tuple[FittingEntry, float]]:
+        """Return what a search finds, best first, with what the words are worth that its best section shares with the task."""
+        if not topic.needed:
+            return []
         place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
-        if not topic.needed:
-            return ()
         request = self.search.request._replace(filters=wanted, limit=limit or self.search.request.limit)
         hits, _ = retrieve(self.index, self.search._replace(request=request))
         found = list(self._entries_of(hits))
         keys = [self.index.keys_of(one.memory) for one in found]
-        saying = self.index.matching(topic.worth, list(itertools.chain(*keys)))
-        fitting = []
-        for own, one in zip(keys, found, strict=True):
-            worth = sum(worth for term, worth in topic.worth.items() if not saying[term].isdisjoint(own))
-            is_about = worth >= topic.needed or (one.hit.parts.vector or 0.0) >= _NEAR
-            if is_about and fits_files(one.memory, self.task.files) and self.is_kept(one.memory):
-                fitting.append((worth, one))
+        worths: Counter[int] = Counter()
+        for term, saying in self.index.matching(topic.worth, list(itertools.chain(*keys))).items():
+            worths.update(dict.fromkeys(saying, topic.worth[term]))
+        return [(one, max((worths[key] for key in own), default=0.0)) for one, own in zip(found, keys, strict=True)]
+
+    def _choose(self, weighed: Iterable[tuple[FittingEntry, float]], least: float) -> list[FittingEntry]:
+        """Return what says enough of the task, or is near in meaning, and is for its files; nothing far below the best."""
+        fitting = [
+            one
+            for one, worth in weighed
+            if (worth >= least or (one.hit.parts.vector or 0.0) >= _NEAR)
+            and fits_files(one.memory, self.task.files)
+            and self.is_kept(one.memory)
+        ]
         # A session that was about the same task says all its words, and answers nothing: notes are not held against it.
-        compared = [(worth, one) for worth, one in fitting if one.memory.kind != ECHO] or fitting
-        least_worth = _LEAST_WORTH * max((worth for worth, _ in compared), default=0.0)
-        least_score = _LEAST_SCORE * max((one.hit.score for _, one in compared), default=0.0)
-        return [one for worth, one in fitting if worth >= least_worth or one.hit.score >= least_score]
+        compared = [one for one in fitting if one.memory.kind != ECHO] or fitting
+        least_score = _LEAST_SCORE * max((one.hit.score for one in compared), default=0.0)
+        return [one for one in fitting if one.hit.score >= least_score]
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""
