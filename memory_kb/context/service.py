@@ -291,13 +291,11 @@ class Contexts:
         """Return the entries for the sections of a context, from the updated index, and what was missing."""
         degraded = self._index.refresh().reasons
         query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, is_task=True)
-        request, notes = self._searching.name_key_terms(query)
-        vector_query, reasons = self._searching.embed_query(index, request)
+        search, failed = self._searching.prepare(index, query)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
-            search = Search(request, self._vault.settings.ranking, self._vault.today(), vector_query)
             material = MaterialReader(index, wanted, search, is_kept).read()
-        degraded = (*degraded, *notes, *reasons)
+        degraded = (*degraded, *failed)
         if faults:
             from memory_kb.index.note_chunks import describe_faults
 

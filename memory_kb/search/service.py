@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import NOWHERE, FilterWords, Freshness, Hit, SearchResult, StoredEntry
+from memory_kb.model import NOWHERE, FilterWords, Freshness, Hit, SearchResult
 from memory_kb.private_text import cut_private
 from memory_kb.store.logs import log_shown
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
     from memory_kb.search.agent_memory import AgentMemory
+    from memory_kb.search.pipeline import Search
     from memory_kb.search.query import Request
     from memory_kb.vault import Vault
 
@@ -117,65 +118,66 @@ class Searching:
                 degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
             elif not sync and index.is_partial:
                 degraded = ("the first indexing has not ended yet; some notes are not searched",)
-            asked, notes = self.name_key_terms(request)
             if request.filters.file == NOWHERE:
-                notes += ("the file is outside the project, and no applies_to covers it",)
+                degraded += ("the file is outside the project, and no applies_to covers it",)
             if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
-                notes += (f"there is no job {request.filters.job!r}",)
-            embedded = self.embed_query(index, asked)
+                degraded += (f"there is no job {request.filters.job!r}",)
+            prepared, failed = self.prepare(index, request)
             with index.snapshot():
-                result = self._rank(index, asked, embedded, (*self._index.take_notices(), *degraded, *notes))
+                result = self._rank(index, prepared, (*self._index.take_notices(), *degraded), failed)
             return result._replace(freshness=result.freshness._replace(pending=pending))
 
         return self._index.use(search)
 
-    def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
-        """Let a language model name the key terms of a long query, where one was asked for.
+    def prepare(self, index: SqliteIndex, request: Request) -> tuple[Search, tuple[str, ...]]:
+        """Let the models name the key terms of a long query and embed it; return the search, and what failed.
 
-        A command takes seconds to start, so no search waits for one.
+        A command takes seconds to start, so no search waits for a language model that is one.
         """
-        if self._vault.settings.llm.provider in ("none", "offline", "command"):
-            return request, ()
-        from memory_kb.search.key_terms import name_key_terms
+        notes: tuple[str, ...] = ()
+        if self._vault.settings.llm.provider not in ("none", "offline", "command"):
+            from memory_kb.search.key_terms import name_key_terms
 
-        return name_key_terms(request, self._vault, self._get_models())
+            request, notes = name_key_terms(request, self._vault, self._get_models())
+        search, reasons = self._embed(index, request)
+        return search, (*notes, *reasons)
 
-    def embed_query(self, index: SqliteIndex | PostgresIndex, request: Request) -> EmbeddedQuery:
-        """Return the query as a vector, or `NOT_EMBEDDED` where the search uses words only."""
+    def _embed(self, index: SqliteIndex | PostgresIndex, request: Request) -> tuple[Search, tuple[str, ...]]:
+        """Return the search for a request, with its query as a vector where there is one, and what failed."""
+        from memory_kb.search.pipeline import Search
         from memory_kb.search.query import parse_query
 
-        if request.mode == "text" or not parse_query(request.text).terms:
-            return NOT_EMBEDDED
         embedded = NOT_EMBEDDED
-        if self._index.may_embed:
-            vectors = self._index.vector_search
-            if isinstance(index, SqliteIndex):
-                embedded = vectors.embed_query(index, request.text)
-            else:
-                embedded = vectors.embed_team_query(index, request.text, request.filters)
-        if embedded == NOT_EMBEDDED and request.mode != "auto":
-            lack = "search needs an embedding provider, and there is none; this is a text search"
-            return EmbeddedQuery(None, (f"{request.mode} {lack}",))
-        return embedded
+        if request.mode != "text" and parse_query(request.text).terms:
+            if self._index.may_embed:
+                vectors = self._index.vector_search
+                if isinstance(index, SqliteIndex):
+                    embedded = vectors.embed_query(index, request.text)
+                else:
+                    embedded = vectors.embed_team_query(index, request.text, request.filters)
+            if embedded == NOT_EMBEDDED and request.mode != "auto":
+                lack = "search needs an embedding provider, and there is none; this is a text search"
+                embedded = EmbeddedQuery(None, (f"{request.mode} {lack}",))
+        vector_query, reasons = embedded
+        return Search(request, self._vault.settings.ranking, self._vault.today(), vector_query), reasons
 
     def _rank(
-        self, index: SqliteIndex | PostgresIndex, request: Request, embedded: EmbeddedQuery, degraded: tuple[str, ...]
+        self, index: SqliteIndex | PostgresIndex, search: Search, degraded: tuple[str, ...], failed: tuple[str, ...]
     ) -> SearchResult:
         """Rank the hits of one index, and name the files that it holds only in part."""
-        from memory_kb.search.pipeline import FEW_WORDS, Search, retrieve
+        from memory_kb.search.pipeline import FEW_WORDS, retrieve
 
-        vector_query, reasons = embedded
-        ranking, today = self._vault.settings.ranking, self._vault.today()
-        hits, notes = retrieve(index, Search(request, ranking, today, vector_query))
-        if self._index.may_embed and not reasons:
+        hits, notes = retrieve(index, search)
+        if self._index.may_embed and not failed:
             notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
-        cut, faults = index.cut_files(), index.faults(request.filters)
+        cut, faults = index.cut_files(), index.faults(search.request.filters)
         if cut or faults:
             from memory_kb.index.note_chunks import describe_cut, describe_faults
 
-            reasons += (*describe_faults(faults), *describe_cut(cut))
-        mode = "text" if vector_query is None else "vector" if request.mode == "vector" else "hybrid"
-        return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
+            failed += (*describe_faults(faults), *describe_cut(cut))
+        text, mode = search.request.text, search.request.mode
+        mode = "text" if search.vector_query is None else "vector" if mode == "vector" else "hybrid"
+        return SearchResult(text, mode, hits, (*degraded, *failed, *notes), Freshness(index.generation, None))
 
     def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
@@ -201,7 +203,8 @@ class Searching:
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
                 degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
             with team.opened(vaults) as (index, notes):
-                result = self._rank(index, request, self.embed_query(index, request), (*degraded, *notes))
+                search, failed = self._embed(index, request)
+                result = self._rank(index, search, (*degraded, *notes), failed)
                 return result._replace(hits=tuple(map(_name_vault, result.hits)))
         except Unreachable as exc:
             result = self.search_vault(request, sync=sync, progress=progress)
@@ -266,11 +269,13 @@ class Searching:
         if not vaults:
             return self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
         from memory_kb.index.team import Unreachable
+        from memory_kb.search.why_not import explain_absence
 
         try:
             with self._index.team.opened(vaults) as (team_index, notes):
-                embedded = self.embed_query(team_index, request)
-                return self._explain(team_index, team_index.find(wanted), request, embedded, notes)
+                search, failed = self._embed(team_index, request)
+                why = explain_absence(team_index, search, team_index.find(wanted))
+                return why._replace(degraded=(*notes, *failed))
         except Unreachable as exc:
             answer = self._index.use(lambda index: self._explain_in_vault(index, request, wanted))
             return answer._replace(degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
@@ -279,33 +284,15 @@ class Searching:
         """Update the index, and explain what a search in this vault does not show."""
         from memory_kb.index.listing import explain_unread, find_entry_by_name
         from memory_kb.reports import WhyNot
-
-        self._index.refresh()
-        asked, notes = self.name_key_terms(request)
-        embedded = self.embed_query(index, asked)
-        with index.snapshot():
-            unread = explain_unread(self._vault, index, wanted)
-            if unread:
-                path, degraded = wanted.partition(":")[0], (*notes, *embedded.reasons)
-                return WhyNot(request.text, wanted, path, "not-indexed", unread, degraded=degraded)
-            entry = find_entry_by_name(self._vault, index, wanted)
-            return self._explain(index, entry, asked, embedded, notes)
-
-    def _explain(
-        self,
-        index: SqliteIndex | PostgresIndex,
-        entry: StoredEntry,
-        request: Request,
-        embedded: EmbeddedQuery,
-        degraded: tuple[str, ...],
-    ) -> WhyNot:
-        """Explain what a search in an index does not show."""
-        from memory_kb.search.pipeline import Search
         from memory_kb.search.why_not import explain_absence
 
-        ranking, today = self._vault.settings.ranking, self._vault.today()
-        why = explain_absence(index, Search(request, ranking, today, embedded.vector_query), entry)
-        return why._replace(degraded=(*degraded, *embedded.reasons))
+        self._index.refresh()
+        search, failed = self.prepare(index, request)
+        with index.snapshot():
+            if unread := explain_unread(self._vault, index, wanted):
+                return WhyNot(request.text, wanted, wanted.partition(":")[0], "not-indexed", unread, degraded=failed)
+            why = explain_absence(index, search, find_entry_by_name(self._vault, index, wanted))
+            return why._replace(degraded=failed)
 
 
 def _name_vault(hit: Hit) -> Hit:
