@@ -142,7 +142,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache) -> Sequence[
         if all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in probes):
             return list(map(Problem._make, kept["problems"]))
 
-    check = _Check(vault, index, cache.of_files(hashes, index.texts))
+    check = _Check(vault, index, cache.of_files(hashes, index.entries_with_texts))
     problems = list(check.problems())
     cache.keep(
         findings={"state": state, "problems": problems, "probes": check.probes},

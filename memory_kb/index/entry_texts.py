@@ -11,20 +11,10 @@ from memory_kb.text import load_json
 
 #: The values at the end of a row from which `join_texts` makes the text of an entry.
 _PLACED = ("line", "end_line", "part", "char_offset", "content")
-TEXT_FIELDS = ("source", "id", "title", *_PLACED)
 ENTRY_FIELDS = (*StoredEntry._fields, *_PLACED)
 MEMORY_FIELDS = (*StoredEntry._fields, "hash", "job", "task", "learning_type", *_PLACED)
 #: The attributes that have the same name in an entry of the index and in a value to plan with.
 _SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")
-
-
-class EntryText(NamedTuple):
-    """The text of an entry as the index holds it, with its chunks as far apart as in the file."""
-
-    entry_id: str
-    title: str
-    line: int
-    text: str
 
 
 class EntryTally(NamedTuple):

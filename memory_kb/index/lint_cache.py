@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -15,8 +16,8 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.index.database import MEMORY, connect_sqlite, read_version, transaction
-from memory_kb.index.entry_texts import EntryText
 from memory_kb.markdown.links import find_links, find_percent_comments, is_within
+from memory_kb.model import StoredEntry
 from memory_kb.regular_files import make_folder, open_regular
 
 #: Its path in the machine folder.
@@ -55,23 +56,23 @@ class FileFindings(NamedTuple):
     links: Mapping[str, Sequence[LinkInText]] = {}
 
 
-#: Returns the texts of the entries of those of some files that have any.
-Fetch = Callable[[Sequence[str]], Mapping[str, Sequence[EntryText]]]
+#: Returns the entries of some files with their texts, those of a file together.
+Fetch = Callable[[Sequence[str]], Iterable[tuple[StoredEntry, str]]]
 
 
-def _examine_texts(texts: Iterable[EntryText]) -> FileFindings:
+def _examine_texts(texts: Iterable[tuple[StoredEntry, str]]) -> FileFindings:
     """Return the findings in one file from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
-    for entry_id, title, line, body in texts:
+    for entry, body in texts:
         # One that spans title and text is said at the text.
-        secrets = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{body}")))}
+        secrets = {one.line: one for one in reversed(list(locate_secrets(f"{entry.title}\n{body}")))}
         if 2 in secrets:
             secrets.pop(1, None)
-        problems += [(line + max(0, number - 2), describe_secret(one)) for number, one in secrets.items()]
-        problems += _conflicts(body, line)
-        if found := list(_links(body, line)):
-            links.setdefault(entry_id, []).extend(found)
+        problems += [(entry.line + max(0, number - 2), describe_secret(one)) for number, one in secrets.items()]
+        problems += _conflicts(body, entry.line)
+        if found := list(_links(body, entry.line)):
+            links.setdefault(entry.id, []).extend(found)
     return FileFindings(problems, links)
 
 
@@ -173,7 +174,7 @@ def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[dict[str, FileF
         ):
             # Some batches at a time, so that not all texts are in memory.
             for start in range(0, len(batches), _ROUND * processes):
-                texts = [fetch(batch) for batch in batches[start : start + _ROUND * processes]]
+                texts = [list(fetch(batch)) for batch in batches[start : start + _ROUND * processes]]
                 for found in pool.map(_examine_batch, texts):
                     yield found
                     done += 1
@@ -192,8 +193,9 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _examine_batch(batch: Mapping[str, Sequence[EntryText]]) -> dict[str, FileFindings]:
-    return {path: _examine_texts(texts) for path, texts in batch.items()}
+def _examine_batch(batch: Iterable[tuple[StoredEntry, str]]) -> dict[str, FileFindings]:
+    by_file = itertools.groupby(batch, key=lambda one: one[0].path)
+    return {path: _examine_texts(texts) for path, texts in by_file}
 
 
 def _unpack(facts: str) -> FileFindings:

@@ -21,7 +21,7 @@ from memory_kb.text import load_json
 from memory_kb.vault import GLOBAL_PREFIX, hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.index.entry_texts import EntryTally, EntryText
+    from memory_kb.index.entry_texts import EntryTally
     from memory_kb.index.sqlite_writer import SqliteWriter
     from memory_kb.index.tokenizer import TermTable
     from memory_kb.index.vectors import VectorStore
@@ -394,17 +394,6 @@ class SqliteIndex(Index):
             (as_array(sources),),
         )
         return self._words.read(((number, texts) for number, *texts in rows), TEXT_COLUMNS)
-
-    def texts(self, sources: Sequence[str]) -> "dict[str, list[EntryText]]":
-        """Return the texts of the entries of some files, in file order."""
-        from memory_kb.index.entry_texts import TEXT_FIELDS, EntryText, join_texts
-
-        are_inside, values = self._among("source", sources)
-        rows = self._select(TEXT_FIELDS, f"{are_inside} ORDER BY c.source, c.position", values)
-        found: dict[str, list[EntryText]] = {}
-        for (source, entry_id, title, line, *_), text in join_texts(rows):
-            found.setdefault(source, []).append(EntryText(entry_id, title, line, text))
-        return found
 
     def entries_with_texts(self, sources: Iterable[str]) -> "Iterator[tuple[StoredEntry, str]]":
         """Yield the entries of some files in path order, each with its text."""
