@@ -18,7 +18,7 @@ from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually, save
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.file_events import FileEvents
+from memory_kb.index.file_events import FileEvents, remote_kind
 from memory_kb.index.sync import has_changed_files
 from memory_kb.index.watch import Background
 from memory_kb.model import Problem
@@ -177,6 +177,20 @@ def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monk
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
     reason = f"{folder}/memory is on nfs4, which does not announce changes"
     assert watching.notices == [f"watching {folder}: 1 file, polling because file events are not available ({reason})"]
+
+
+@LINUX
+def test_the_innermost_mount_says_whether_others_write_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"{tmp_path}/my notes".replace(" ", "\\040")
+    lines = (
+        "overlay / overlay rw 0 0",
+        f"/run/host_mark/Users {place} fakeowner rw 0 0",
+        f"/dev/vda1 {place}/own ext4 rw",
+    )
+    (tmp_path / "mounts").write_text("\n".join(lines))
+    monkeypatch.setattr("memory_kb.index.file_events._MOUNTS", tmp_path / "mounts")
+    folders = (tmp_path, tmp_path / "my notes/memory", tmp_path / "my notes/own/memory")
+    assert [remote_kind(folder) for folder in folders] == [None, "fakeowner", None]
 
 
 @pytest.mark.slow

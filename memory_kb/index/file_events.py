@@ -21,8 +21,9 @@ from memory_kb.vault import Vault
 _END_SECONDS = 2.0
 #: Observers that hold a descriptor for every file, or the whole tree in memory.
 _UNFIT = ("KqueueObserver", "PollingObserver")
-#: File systems that other machines write to, which send no events to this one.
-_REMOTE = ("9p", "afs", "ceph", "cifs", "fuse.", "lustre", "nfs", "smb", "virtiofs", "vboxsf")
+#: File systems that other machines write to, which send no or few events to this one; `fakeowner` is Docker Desktop's.
+_REMOTE = ("9p", "afs", "ceph", "cifs", "fakeowner", "fuse.", "lustre", "nfs", "smb", "virtiofs", "vboxsf")
+_MOUNTS = "/proc/self/mounts"
 _KINDS: list[type[events.FileSystemEvent]] = [
     events.FileCreatedEvent,
     events.FileModifiedEvent,
@@ -128,7 +129,7 @@ def remote_kind(folder: Path) -> str | None:
     if sys.platform != "linux":
         return None
     place, found = os.path.realpath(folder), ("", "")
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/mounts", encoding="utf-8") as mounts:
+    with contextlib.suppress(OSError, ValueError), open(_MOUNTS, encoding="utf-8") as mounts:
         for line in mounts:
             _, point, kind, *_ = line.split(" ")
             point = point.replace("\\040", " ")
