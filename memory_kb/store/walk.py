@@ -178,7 +178,7 @@ class _Walker:
                     # The most frequent case without a call: an ordinary note with an ordinary name.
                     if (
                         name.endswith(".md")
-                        and name.isascii()
+                        and name.isprintable()
                         and entry.is_file(follow_symlinks=False)
                         and name not in _NOT_NOTES
                         and not only_note
