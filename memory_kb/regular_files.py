@@ -81,7 +81,7 @@ def open_for_appending(path: Path | str) -> IO[bytes]:
 
 def replace_file(file: Path, data: bytes, mode: int = 0o600) -> None:
     """Write a file that replaces anything of its name, a link too."""
-    # The next run deletes what a killed process leaves in there.
+    # What a killed process leaves in that of a machine folder, the next run deletes.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         # A stream writes on, or fails, where a full disk takes but a part.
