@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from memory_kb.store.open_vault import open_vault
+from memory_kb.store.open_vault import keep_memory, open_vault
 
 if TYPE_CHECKING:
     import threading
@@ -90,6 +90,8 @@ class Services:
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
         known = self.vault
+        if known.memory:
+            keep_memory(known.memory, known.environ)
         return type(self)(
             open_vault(
                 *known.named,

@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
+from memory_kb.store.open_vault import keep_memory
 from memory_kb.text import on_one_line
 from memory_kb.vault import hold_lock, identify_vault
 
@@ -21,12 +23,12 @@ _T = TypeVar("_T")
 GRACE_SECONDS = 1.5
 
 
-class NamedVault(NamedTuple):
+class NamedVault:
     """Which vault, and as whom: the folders as they were named, and the environment."""
 
-    vault: str | None
-    home: str | None
-    environ: dict[str, str]
+    def __init__(self, vault: str | None, home: str | None, environ: dict[str, str]) -> None:
+        self.vault, self.home, self.environ = vault, home, environ
+        self._memory: Path | None = None
 
     @classmethod
     def absolute(cls, vault: str | None, home: str | None) -> NamedVault:
@@ -35,7 +37,12 @@ class NamedVault(NamedTuple):
         return cls(vault, home, dict(os.environ))
 
     def open(self, *, trust_watcher: bool = False) -> KnowledgeBase:
-        return KnowledgeBase.open(self.vault, self.home, environ=self.environ, trust_watcher=trust_watcher)
+        """Open the vault; it is an error if it had a `memory/` before, and has none now."""
+        if self._memory:
+            keep_memory(self._memory, self.environ)
+        kb = KnowledgeBase.open(self.vault, self.home, environ=self.environ, trust_watcher=trust_watcher)
+        self._memory = kb.vault.memory or self._memory
+        return kb
 
 
 class Worker:

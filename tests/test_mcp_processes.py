@@ -102,6 +102,24 @@ def test_another_configuration_is_taken_up(project: Path, home: Path) -> None:
     run(work)
 
 
+def test_while_another_branch_is_checked_out_nothing_is_stored_beside_the_memories(project: Path, home: Path) -> None:
+    (project / "README.md").write_text("The linter is ruff.\n")
+    away, beside = project.parent / "away", sorted({*os.listdir(project)} - {"memory"})
+
+    async def work() -> None:
+        async with inside(project, home) as client:
+            assert (await ask(client, "memory_recall", query="linter")).ids
+            (project / "memory").rename(away)
+            assert (await ask(client, "memory_recall", query="linter")).is_error
+            assert (await ask(client, "memory_learn", text="Okapis are shy.")).is_error
+            assert sorted(os.listdir(project)) == beside
+            away.rename(project / "memory")
+            told = await ask(client, "memory_learn", text="Okapis are shy.")
+            assert told.path.startswith("memory/learnings/")
+
+    run(work)
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
     with process(project, home) as server:

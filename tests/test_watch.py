@@ -224,7 +224,7 @@ def test_a_trickle_of_saves_waits_for_no_quiet(vault: MakeVault, open_kb: Open) 
 
 
 def test_a_report_says_what_changed_and_what_is_newly_wrong(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault({"memory/a.md": "---\nkind: nonsense\n---\nx\n"})
+    folder = vault({"memory/config.yaml": "", "memory/a.md": "---\nkind: nonsense\n---\nx\n"})
     with Watching(open_kb(folder)) as watching:
         (first,) = watching.reports
         assert (first.cause, first.added, first.files, len(first.problems)) == ("start", 1, 1, 1)

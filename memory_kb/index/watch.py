@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
 import sqlite3
 import sys
@@ -16,22 +15,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
+from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.index.port import Progress
 from memory_kb.index.vault_index import QUESTIONS, WATCHER_LOCK, VaultIndex
 from memory_kb.index.vector_search import open_vector_search
-from memory_kb.machine_seal import load_seal_key
 from memory_kb.model import Problem, SyncReport
-from memory_kb.regular_files import MACHINE, make_folder
+from memory_kb.regular_files import make_folder
 from memory_kb.reports import WatchReport
-from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
 from memory_kb.vault import Vault, hold_lock, identify_vault
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memory_kb.index.file_events import FileEvents
 
 #: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
@@ -82,10 +77,10 @@ class Watching:
         `watch.reconcile_seconds`.
         """
         stop, notify = stop or threading.Event(), on_notice or (lambda _: None)
-        cause, memory_folder, failure = "start", None, ""
+        cause, failure = "start", ""
         while not stop.is_set():
             try:
-                vault = self._open(memory_folder)
+                vault = self._reopen()
                 polls = vault.settings.watch.poll if poll is None else poll
                 watch = _Watch(vault, stop, on_batch or (lambda _: None), notify, polls=polls)
             except _FAILURES as exc:
@@ -100,16 +95,7 @@ class Watching:
                 notify(f"{vault.folder} can be watched again")
             with contextlib.closing(watch):
                 watch.run(cause, self._idle_steps if maintain else (), progress)
-            cause, memory_folder, failure = "reopened", vault.memory, ""
-
-    def _open(self, memory_folder: Path | None) -> Vault:
-        """Open the vault again; it is an error if its `memory/` is gone, as a plain folder would be watched then."""
-        if memory_folder:
-            if not memory_folder.is_dir():
-                raise VaultNotFound(f"{memory_folder} is gone")
-            # It may be all that makes this a vault.
-            prepare_machine(memory_folder / MACHINE, load_seal_key(os.environ, [memory_folder]))
-        return self._reopen()
+            cause, failure = "reopened", ""
 
 
 class _Watch:

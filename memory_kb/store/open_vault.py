@@ -59,6 +59,18 @@ def open_vault(
     )
 
 
+def keep_memory(memory: Path, environ: Mapping[str, str]) -> None:
+    """Make sure that a vault can be opened again with its `memory/`, and not as the plain folder around that.
+
+    Raises:
+        VaultNotFound: the folder is gone, as while another branch is checked out.
+    """
+    if not memory.is_dir():
+        raise VaultNotFound(f"{memory} is gone", "put it back, such as by checking out the branch that has it")
+    if not is_memory_folder(memory):
+        prepare_machine(memory / MACHINE, load_seal_key(environ, [memory]))
+
+
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
     """Return the clock; `MEMORY_KB_NOW` stops it, for repeatable answers."""
     fixed = environ.get("MEMORY_KB_NOW")
