@@ -81,12 +81,19 @@ def test_public_names_can_be_imported() -> None:
             (*HEAVY, *SLOW_TO_LOAD),
         ),
         ([("none", "search", "--help"), ("none", "links", "--help")], (*HEAVY, "memory_kb.kb")),
+        (
+            [("none", "--help"), ("none", "learn", "--help")],
+            ("memory_kb.vault", "memory_kb.markdown", "memory_kb.index"),
+        ),
+        ([("none", "list")], ("memory_kb.git", "memory_kb.web_queries")),
         ([("none", "status")], ("subprocess",)),
     ],
     ids=[
         "a search loads nothing heavy",
         "a plain command loads no parser",
         "help loads no vault",
+        "the words of options load no room",
+        "a list loads no git",
         "a status starts nothing",
     ],
 )
