@@ -102,7 +102,7 @@ def test_another_configuration_is_taken_up(project: Path, home: Path) -> None:
     run(work)
 
 
-def test_while_another_branch_is_checked_out_nothing_is_stored_beside_the_memories(project: Path, home: Path) -> None:
+def test_while_the_memories_are_away_nothing_is_stored_beside_them(project: Path, home: Path) -> None:
     (project / "README.md").write_text("The linter is ruff.\n")
     away, beside = project.parent / "away", sorted({*os.listdir(project)} - {"memory"})
 

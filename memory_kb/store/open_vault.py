@@ -63,10 +63,10 @@ def keep_memory(memory: Path, environ: Mapping[str, str]) -> None:
     """Make sure that a vault can be opened again with its `memory/`, and not as the plain folder around that.
 
     Raises:
-        VaultNotFound: the folder is gone, as while another branch is checked out.
+        VaultNotFound: the folder is gone; it may have been moved away for a while.
     """
     if not memory.is_dir():
-        raise VaultNotFound(f"{memory} is gone", "put it back, such as by checking out the branch that has it")
+        raise VaultNotFound(f"{memory} is gone", "put it back, or start this again without it")
     if not is_memory_folder(memory):
         prepare_machine(memory / MACHINE, load_seal_key(environ, [memory]))
 
