@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from memory_kb.index.link_names import read_metadata
 from memory_kb.index.sqlite import SqliteIndex
@@ -97,11 +97,9 @@ def _find_similar(index: SqliteIndex, draft: Draft, filters: Filters) -> list[St
     if query.is_empty:
         return []
     found = index.chunks(candidate.key for candidate in index.match(query.expression, _WEIGHTS, filters, _CANDIDATES))
-    places = {(chunk.entry_id, chunk.source) for chunk in found.values()}
-    entries = (
-        entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id)
-    )
-    return [entry for entry in entries if (entry.id, entry.path) in places]
+    places = {(chunk.source, chunk.entry_id) for chunk in found.values()}
+    entries = index.entries_of(path for path, _ in places)
+    return sorted((entry for entry in entries if (entry.path, entry.id) in places), key=attrgetter("id"))
 
 
 def _live_at(place: Location) -> Filters:
