@@ -168,8 +168,8 @@ def test_a_hook_that_says_something_loads_nothing_heavy(
     code = (
         f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({told.encode()!r}))\n"
-        "from memory_kb.cli.hook import answer_hook\n"
-        f"answer_hook([{event!r}, '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}])\n"
+        "from memory_kb.cli.hook import HookArguments, answer_hook\n"
+        f"answer_hook(HookArguments({event!r}, vault={str(tmp_path)!r}, home={str(tmp_path / 'home')!r}))\n"
         f"print([name for name in {left_out!r} if name in sys.modules])"
     )
     done = _run_python("-c", code)

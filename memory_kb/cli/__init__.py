@@ -31,9 +31,9 @@ def main() -> NoReturn:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
         if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
-            from memory_kb.cli.hook import answer_hook
+            from memory_kb.cli.hook import answer_hook, read_hook_arguments
 
-            answer_hook(sys.argv[2:])
+            answer_hook(read_hook_arguments(sys.argv[2:]))
             os._exit(0)
         if sys.argv[1:3] == ["git", "merge-file"] and not {"-h", "--help"}.intersection(sys.argv):
             from memory_kb.git.merge_driver import run_merge_driver

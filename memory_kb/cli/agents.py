@@ -188,10 +188,9 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
     \b
     echo '{"session_id": "s1", "prompt": "fix the upload test"}' | memory-kb hook prompt --agent codex
     """
-    from memory_kb.cli.hook import answer_hook
+    from memory_kb.cli.hook import HookArguments, answer_hook
 
-    named = {"--agent": agent, "--vault": options.vault, "--home": options.home}
-    answer_hook([event, *rest, *(word for name, value in named.items() if value is not None for word in (name, value))])
+    answer_hook(HookArguments(event, rest, agent, options.vault, options.home))
 
 
 @verb("completion")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
+from memory_kb.errors import VaultBusy, VaultNotFound
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
@@ -31,7 +31,7 @@ _FINISH = "finish"
 class HookArguments(NamedTuple):
     """What the command was called with."""
 
-    event: str = ""
+    event: str
     sessions: tuple[str, ...] = ()
     agent: str = "claude-code"
     vault: str | None = None
@@ -39,7 +39,7 @@ class HookArguments(NamedTuple):
 
 
 def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
-    """Return the words of a command line, `hook` taken off.
+    """Return the words of a command line, `hook` taken off; what is missing is empty.
 
     Example:
         >>> read_hook_arguments(["prompt", "--agent", "codex", "--vault=/notes"])
@@ -52,26 +52,20 @@ def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
         word = left.pop(0)
         name, is_given, value = word.partition("=")
         if name in ("--agent", "--vault", "--home"):
-            if not is_given and not left:
-                raise UsageError(f"{name} lacks its value")
-            named[name[2:]] = value if is_given else left.pop(0)
+            named[name[2:]] = value if is_given or not left else left.pop(0)
         elif word != "--json":
             plain.append(word)
-    if not plain:
-        raise UsageError("a hook needs the name of an event")
-    return HookArguments(plain[0], tuple(plain[1:]), **named)
+    return HookArguments(plain[0] if plain else "", tuple(plain[1:]), **named)
 
 
-def answer_hook(arguments: Sequence[str]) -> None:
+def answer_hook(words: HookArguments) -> None:
     """Answer an agent, on stdin and stdout; with `MEMORY_KB_HOOKS=off` nothing is read, written or printed."""
     if os.environ.get(_SWITCH) == "off":
         return
     machine: Path | None = None
-    words = HookArguments()
     try:
-        words = read_hook_arguments(arguments)
         if words.event == _FINISH:
-            _finish(words, words.sessions)
+            _finish(words)
             return
         from memory_kb.agents.agent import find_caller
         from memory_kb.agents.payloads import MAX_INPUT, read_hook_call
@@ -118,7 +112,7 @@ def _find_vault(words: HookArguments, folders: Sequence[str]) -> "Vault | None":
             try:
                 return find_vault(words.vault, words.home, environ=os.environ, cwd=Path(place).absolute())
             except VaultNotFound:
-                if words.vault:
+                if words.vault is not None:
                     raise
     return None
 
@@ -143,7 +137,7 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
         )
 
 
-def _finish(words: HookArguments, sessions: Sequence[str]) -> None:
+def _finish(words: HookArguments) -> None:
     from memory_kb.kb import KnowledgeBase
     from memory_kb.vault import lower_priority
 
@@ -151,7 +145,7 @@ def _finish(words: HookArguments, sessions: Sequence[str]) -> None:
     with KnowledgeBase.open(words.vault, words.home) as kb:
         with contextlib.suppress(VaultBusy):
             kb.index.sync(wait=0)
-        for session in sessions:
+        for session in words.sessions:
             try:
                 kb.hook_finish([session])
             except Exception as exc:  # noqa: BLE001 - the others are ended all the same
