@@ -122,6 +122,9 @@ class Services:
     def _find_claim_problems(self) -> Iterator[Problem]:
         return self.citations.problems()
 
+    def _has_changed_files(self, session: str) -> bool:
+        return self.traces.has_changed_files(session)
+
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
         from memory_kb.episodes.trace import Traces
@@ -410,7 +413,7 @@ class Services:
     def episodes(self) -> Episodes:
         from memory_kb.episodes.service import Episodes
 
-        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces)
+        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, lambda: self.traces)
 
     @cached_property
     def diary(self) -> Diary:
@@ -423,7 +426,7 @@ class Services:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.has_changed_files)
+        return Outcomes(self.vault, self.writer, self.memories, recognise, self._has_changed_files)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -62,7 +62,7 @@ class Episodes:
     _memories: Memories
     _models: Models
     _rule_gate: RuleGate
-    _traces: Traces
+    _get_traces: Callable[[], Traces]
 
     def reflect(
         self,
@@ -80,7 +80,7 @@ class Episodes:
         """
         files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
-        traces = self._traces.of(session, on_problem)
+        traces = self._get_traces().of(session, on_problem)
         notices: list[str] = []
         known = {memory.id: memory for memory in self._memories.of_kinds("episode")}
         asked = None if dry_run else notices
@@ -117,7 +117,7 @@ class Episodes:
 
     def propose_hard_events(self, session: str, *, dry_run: bool = False) -> RunReport:
         """Propose pitfalls for review: commands that worked after a small change, and changes that were reverted."""
-        return self._memories.ingest("capture", find_hard_events(self._traces.of(session)), dry_run=dry_run)[1]
+        return self._memories.ingest("capture", find_hard_events(self._get_traces().of(session)), dry_run=dry_run)[1]
 
     def episode(
         self,
