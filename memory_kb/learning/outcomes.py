@@ -13,8 +13,7 @@ from memory_kb.credentials import redact
 from memory_kb.injected_text import is_own_call, remove_injected
 from memory_kb.learning.exposure import Showing, belongs_to, find_showing, group_showings
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook import RULE_KINDS, add_outcome, in_force, plan_feedback, read_evidence
-from memory_kb.learning.rules import parse_outcome
+from memory_kb.learning.playbook import RULE_KINDS, add_outcome, in_force, parse_outcome, plan_feedback, read_evidence
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING

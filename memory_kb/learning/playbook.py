@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.errors import UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPES
@@ -122,6 +123,15 @@ def add_outcome(evidence: Evidence, outcome: str, today: date) -> Evidence:
         failure_count=evidence.failure_count + (outcome == "failure"),
         applied=today,
     )
+
+
+def parse_outcome(word: str) -> str:
+    """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
+    other_names = {"helpful": "success", "harmful": "failure", "partial": "mixed"}
+    outcome = other_names.get(word.lower(), word.lower())
+    if outcome not in RULE_OUTCOMES:
+        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(RULE_OUTCOMES)}")
+    return outcome
 
 
 def mature(evidence: Evidence, today: date, *, is_pinned: bool = False) -> str:

@@ -109,7 +109,7 @@ class Rules:
 
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`."""
-        credit = parse_outcome(outcome)
+        credit = playbook.parse_outcome(outcome)
         found = self._memories.find(wanted)
         if not playbook.is_rule(found):
             hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
@@ -170,12 +170,3 @@ class Rules:
         if not command or self._memories.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
         AllowedChecks(self._vault).allow(command)
-
-
-def parse_outcome(word: str) -> str:
-    """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
-    other_names = {"helpful": "success", "harmful": "failure", "partial": "mixed"}
-    outcome = other_names.get(word.lower(), word.lower())
-    if outcome not in playbook.RULE_OUTCOMES:
-        raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(playbook.RULE_OUTCOMES)}")
-    return outcome

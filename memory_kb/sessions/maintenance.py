@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UnreadableInput, UsageError, explain_refusal
-from memory_kb.learning.rules import parse_outcome
+from memory_kb.learning.playbook import parse_outcome
 from memory_kb.model import Location, place_of_work
 from memory_kb.reports import MaintenanceReport, RunReport, StepReport
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
