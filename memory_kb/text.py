@@ -80,6 +80,10 @@ def count_tokens(text: str) -> int:
     return math.ceil(len(text) / CHARS_PER_TOKEN)
 
 
+#: What Windows takes for a device, whatever follows the dot.
+DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
+
+
 def slugify(text: str, limit: int = 60) -> str:
     """Return a title, in any script, as a safe file name of at most `limit` bytes, cut between words.
 
@@ -92,6 +96,17 @@ def slugify(text: str, limit: int = 60) -> str:
     if len(cut) < len(slug) and slug[len(cut)] != "-" and cut.rfind("-") >= limit // 2:
         cut = cut[: cut.rfind("-")]
     return cut.strip("-") or "note"
+
+
+def make_slug(name: str) -> str:
+    """Return a name as a file name of safe characters, on any system.
+
+    Example:
+        >>> make_slug("../../Release: Train!"), make_slug("NUL")
+        ('release-train', 'nul-skill')
+    """
+    slug = slugify(name)
+    return f"{slug}-skill" if DEVICES.match(slug) else slug
 
 
 def first_free(name: str, is_taken: Callable[[str], bool]) -> str:

@@ -13,8 +13,8 @@ from support import body_of, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import Forgotten, SecretRefused, UsageError
-from memory_kb.skills.skill import make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
+from memory_kb.text import make_slug
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

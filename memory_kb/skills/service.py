@@ -32,7 +32,6 @@ from memory_kb.skills.skill import (
     find_skill,
     is_named,
     make_skill,
-    make_slug,
     name_of,
     plan_new_skill,
     plan_skill_update,
@@ -55,7 +54,7 @@ from memory_kb.store.changes import Change, Plan
 from memory_kb.store.logs import log_shown
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer
-from memory_kb.text import encode, first_free, fold_case, hash_of
+from memory_kb.text import encode, first_free, fold_case, hash_of, make_slug
 from memory_kb.vault import Vault
 
 #: Candidates to search for per wanted skill, and passages per candidate: a long one may be found by several.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from random import Random
@@ -20,8 +19,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.file_edits import NoteText
-from memory_kb.store.session_log import DEVICES
-from memory_kb.text import as_text, fold_case, slugify
+from memory_kb.text import as_text, fold_case, make_slug
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
 SKILL_ORDERS = ("thompson", "mean", "ucb")
@@ -228,17 +226,6 @@ def find_same_skill(memories: Iterable[Memory], draft: SkillDraft, place: Locati
     if gone and not force:
         raise Forgotten(gone.id, gone.path)
     return None
-
-
-def make_slug(name: str) -> str:
-    """Return a name as a file name of safe characters, on any system.
-
-    Example:
-        >>> make_slug("../../Release: Train!"), make_slug("NUL")
-        ('release-train', 'nul-skill')
-    """
-    slug = slugify(unicodedata.normalize("NFC", name))
-    return f"{slug}-skill" if DEVICES.match(slug) else slug
 
 
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:

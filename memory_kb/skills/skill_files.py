@@ -19,10 +19,10 @@ from memory_kb.markdown.lists_and_fences import plain_lines
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
 from memory_kb.regular_files import read_file, visible_files
-from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
+from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.file_edits import FileEdit, apply, read_if_there
-from memory_kb.text import as_text, first_free, hash_of, parse_date, printable, read_words, shorten, slugify
+from memory_kb.text import as_text, first_free, hash_of, make_slug, parse_date, printable, read_words, shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 
 if TYPE_CHECKING:

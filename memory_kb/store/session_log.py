@@ -30,7 +30,7 @@ from memory_kb.store.session_events import (
     parse_event,
     strings_of,
 )
-from memory_kb.text import hash_of
+from memory_kb.text import DEVICES, hash_of
 from memory_kb.vault import hold_lock
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
@@ -237,8 +237,6 @@ _MOST_TEXTS = 10_000
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-#: What Windows takes for a device, whatever follows the dot.
-DEVICES = lazy_regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def check_id(session: str) -> str:

@@ -16,10 +16,9 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
-from memory_kb.skills.skill import make_slug
 from memory_kb.store.changes import Change, create_file, plan_fields
 from memory_kb.store.git_command import GitState, read_git_state
-from memory_kb.text import as_text, first_free, moment_text, read_words
+from memory_kb.text import as_text, first_free, make_slug, moment_text, read_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
