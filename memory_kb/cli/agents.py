@@ -45,11 +45,12 @@ _YES = flag("--yes", "Do not ask on a terminal.")
 def install_verb(options: Options, /, agent: str | None, yes: bool, **where: Any) -> int:
     """Set up an agent such as claude-code or codex.
 
-    AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode; without it the agents on this machine are listed.
+    AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode; without it the agents on this machine are
+    listed.
 
-    It gets the MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
-    else in those files stays as it is, and `uninstall` removes exactly what was added. Afterwards each hook and the server are
-    called once, as the agent would call them.
+    It gets the MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or
+    AGENTS.md. All else in those files stays as it is, and `uninstall` removes exactly what was added. Afterwards each
+    hook and the server are called once, as the agent would call them.
 
     \b
     memory-kb install claude-code --dry-run
@@ -122,15 +123,16 @@ def _confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes
 def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int:
     """Share policies and rules with an agent's own memory, or check it.
 
-    AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line that points to a file of ours beside it, with
-    the policies and rules that always hold. Codex has one memory for all projects; it also gets instructions to leave that file alone.
+    AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line that points to a file of ours
+    beside it, with the policies and rules that always hold. Codex has one memory for all projects; it also gets
+    instructions to leave that file alone.
 
-    If a text was changed in that file, the vault takes the change over, after a question or with --yes; if it was changed on both
-    sides, both stay as they are. --remove takes all of it out again: a file that nobody else wrote to is byte for byte what it was.
-    `undo` reverts what changed in the vault.
+    If a text was changed in that file, the vault takes the change over, after a question or with --yes; if it was
+    changed on both sides, both stay as they are. --remove takes all of it out again: a file that nobody else wrote to
+    is byte for byte what it was. `undo` reverts what changed in the vault.
 
-    `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working trees
-    that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.
+    `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working
+    trees that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.
 
     \b
     memory-kb bridge claude-code --dry-run

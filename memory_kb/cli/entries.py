@@ -24,7 +24,8 @@ def init_verb(options: Options, /, folder: str | None) -> None:
 
     That is DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
-    In a folder of another vault's project it makes a vault of its own, and says so; among the notes of a vault it refuses.
+    In a folder of another vault's project it makes a vault of its own, and says so; among the notes of a vault it
+    refuses.
 
     \b
     memory-kb init
@@ -81,10 +82,11 @@ _AGENTS = (
 def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Store TEXT as an entry of its own.
 
-    A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are refused.
+    A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are
+    refused.
 
-    What you type on a terminal has the source user_explicit: agents are given it at the start of every session. Text from a pipe or
-    an agent's shell has that source only with --source user_explicit.
+    What you type on a terminal has the source user_explicit: agents are given it at the start of every session. Text
+    from a pipe or an agent's shell has that source only with --source user_explicit.
 
     \b
     memory-kb learn "Always answer in British English." --kind preference
@@ -142,8 +144,8 @@ def supersede_verb(options: Options, /, old: str, new: str) -> int:
 def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> int:
     """Retire an entry.
 
-    It is no longer found, and learning the same text again does not bring it back. --purge also says what git's history still
-    contains.
+    It is no longer found, and learning the same text again does not bring it back. --purge also says what git's history
+    still contains.
 
     \b
     memory-kb forget 69712e00
@@ -179,9 +181,9 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
 def rename_verb(options: Options, /, wanted: str, new: str, **way: bool) -> int:
     """Give an entry another id or title, and rewrite every link to it.
 
-    NEW is its new id, with --title its new title, with --folder the new folder of its file. Either all of it is changed, or
-    nothing. Links that use another name of the entry stay as they are: after --title, links by the name of the file still lead to
-    it, in other tools too. --file changes that name.
+    NEW is its new id, with --title its new title, with --folder the new folder of its file. Either all of it is
+    changed, or nothing. Links that use another name of the entry stay as they are: after --title, links by the name of
+    the file still lead to it, in other tools too. --file changes that name.
 
     \b
     memory-kb rename 3f9a0c12 wait-for-the-event
@@ -205,8 +207,8 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     SOURCE is a folder of basic-memory, Obsidian or other notes, MEMORY.md with its daily logs, an AGENTS.md or
     CLAUDE.md, the folder .cursor/rules, a JSON file of mem0, or the ZIP archive or conversations.json that Claude or
     ChatGPT exports. Of a conversation, only what a person states as a preference, a correction or a constraint is kept;
-    with --as sessions, conversations become session logs instead. SOURCE stays as it is. Importing it again adds only what
-    is new.
+    with --as sessions, conversations become session logs instead. SOURCE stays as it is. Importing it again adds only
+    what is new.
 
     \b
     memory-kb import AGENTS.md --dry-run

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Measure how well the queries of queries.yaml find their notes.
 
-    It measures grep too, for comparison, and exits with 7 when a query finds none of the entries it expects, or expects one that is
-    missing. recall@N is the share of the expected entries that are among the first N hits; hit@N is the share of the queries that
-    have at least one there. Nothing of this counts as use of the notes.
+    It measures grep too, for comparison, and exits with 7 when a query finds none of the entries it expects, or expects
+    one that is missing. recall@N is the share of the expected entries that are among the first N hits; hit@N is the
+    share of the queries that have at least one there. Nothing of this counts as use of the notes.
 
     \b
     memory-kb eval
@@ -152,13 +152,13 @@ def _before_and_after(one: ContextChange, name: str) -> dict[str, Any]:
 def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: Path | None) -> None:
     """Count from your own transcripts in DIR what a memory would have saved, before you install one.
 
-    Sessions are replayed in order of time; each is given what the hooks would have given it from the sessions that were over
-    before it began. It counts, by facts of the logs, what an earlier session knew and this one found out again: the command that
-    went through after others had failed, a file that was edited, an error, what you had said before. The notes of the project are
-    those of its git history at that time.
+    Sessions are replayed in order of time; each is given what the hooks would have given it from the sessions that were
+    over before it began. It counts, by facts of the logs, what an earlier session knew and this one found out again:
+    the command that went through after others had failed, a file that was edited, an error, what you had said before.
+    The notes of the project are those of its git history at that time.
 
-    The memory is compared with none at all, with grep over the same notes, and with the MEMORY.md, CLAUDE.md or AGENTS.md of that
-    time. Nothing is kept, nothing leaves the machine, and no model is asked.
+    The memory is compared with none at all, with grep over the same notes, and with the MEMORY.md, CLAUDE.md or
+    AGENTS.md of that time. Nothing is kept, nothing leaves the machine, and no model is asked.
 
     \b
     memory-kb benefit ~/.claude/projects

@@ -35,8 +35,8 @@ def git_verb() -> None:
 def install_command(options: Options, /, uninstall: bool) -> None:
     """Merge memory files entry by entry and field by field when branches meet.
 
-    Lines in the vault's .gitattributes name the files; commit them. The driver itself is in this clone's configuration, so that
-    everybody runs this once in theirs; a clone without it merges as before.
+    Lines in the vault's .gitattributes name the files; commit them. The driver itself is in this clone's configuration,
+    so that everybody runs this once in theirs; a clone without it merges as before.
 
     \b
     memory-kb git install

@@ -67,7 +67,8 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
 def status_verb(options: Options, /, check: bool) -> None:
     """Compare disk and index as they are now. Nothing is changed.
 
-    Files are compared by size and time. An edit that kept both is found by --check and `doctor`, and indexed by `index --rebuild`.
+    Files are compared by size and time. An edit that kept both is found by --check and `doctor`, and indexed by `index
+    --rebuild`.
 
     \b
     memory-kb status --json
@@ -113,8 +114,8 @@ _ALL = flag("--all whole", "List every finding, not the first 50.")
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
-    Beyond `lint` it reads every file, compares what changed since the last check with the index, checks the database and looks for
-    killed runs. With --fix it repairs these.
+    Beyond `lint` it reads every file, compares what changed since the last check with the index, checks the database
+    and looks for killed runs. With --fix it repairs these.
 
     \b
     memory-kb doctor --fix
@@ -140,8 +141,8 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    It checks fields, blocks, ids, links and secrets, and exits with 7 when it finds something. An unknown word is listed once, and
-    no more than 50 findings are; --all lists every one.
+    It checks fields, blocks, ids, links and secrets, and exits with 7 when it finds something. An unknown word is
+    listed once, and no more than 50 findings are; --all lists every one.
 
     \b
     memory-kb lint

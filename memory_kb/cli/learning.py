@@ -35,8 +35,8 @@ _TOLD = {
 def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     """Build the episodes of a session from its events.
 
-    A session that names several tasks gets an episode for each. The episode of a session that went on is built anew, unless somebody
-    has edited it.
+    A session that names several tasks gets an episode for each. The episode of a session that went on is built anew,
+    unless somebody has edited it.
 
     \b
     memory-kb reflect burst_20260321T120000_001
@@ -189,7 +189,8 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     """Extract memories from a session that is over, in ten scopes.
 
     A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and
-    the others go on. Policies and the like become proposals in review/; everything else is stored with the events it is drawn from.
+    the others go on. Policies and the like become proposals in review/; everything else is stored with the events it is
+    drawn from.
 
     \b
     memory-kb extract 0b1c42

@@ -34,8 +34,8 @@ def consolidate_verb(options: Options, /, stage: str | None) -> int:
 def maintain_verb(options: Options, /, force: bool) -> int:
     """Do what is due: each step of the maintenance once a week.
 
-    It counts what was retrieved outside of sessions, does `consolidate`, `sweep` and `doctor`, and deletes what is old in the logs.
-    `session end` does it by itself when it is due.
+    It counts what was retrieved outside of sessions, does `consolidate`, `sweep` and `doctor`, and deletes what is old
+    in the logs. `session end` does it by itself when it is due.
 
     \b
     memory-kb maintain
@@ -152,8 +152,8 @@ _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for rev
 def compact_verb(options: Options, /, **chosen: Any) -> int:
     """Merge entries that say the same.
 
-    They become one entry, with the longest text and the counts of all; the others go to archive/ with a link to it. Retired entries
-    go there too. Entries that differ in a number, a name or a negation are never merged.
+    They become one entry, with the longest text and the counts of all; the others go to archive/ with a link to it.
+    Retired entries go there too. Entries that differ in a number, a name or a negation are never merged.
 
     \b
     memory-kb compact --dry-run
@@ -170,8 +170,8 @@ def compact_verb(options: Options, /, **chosen: Any) -> int:
 def contradictions_verb(options: Options, /, resolve: bool) -> int:
     """Find entries that contradict each other.
 
-    Of two that are at least 90 days apart, --resolve retires the older. Two that are closer in time both stay: they are linked,
-    flagged for review and weigh less than before. Nothing is deleted.
+    Of two that are at least 90 days apart, --resolve retires the older. Two that are closer in time both stay: they are
+    linked, flagged for review and weigh less than before. Nothing is deleted.
 
     \b
     memory-kb contradictions

@@ -177,7 +177,7 @@ def print_json(value: Any) -> None:
 
 
 def _escape_in_json(found: re.Match[str]) -> str:
-    """Return a character that JSON leaves as it is by its number; a byte that is no UTF-8 as `escape_character` does."""
+    """Return how JSON names a character that it would leave as it is; a byte that is no UTF-8 is shown as elsewhere."""
     character = found.group()
     return f"\\{escape_character(character)}" if _BYTE.match(character) else f"\\u{ord(character):04x}"
 

@@ -222,12 +222,14 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
 def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, **chosen: Any) -> int:
     """Record how a task went, and credit what the agent used.
 
-    Rules, pitfalls and skills are credited, each once: those named with --used. Without --used, it is those that were shown for TASK
-    and of whose longer words a third occurs in what the session did, if the session changed a file or committed. Where nothing was
-    shown for TASK by name, what hooks showed AGENT in its last session within a day counts as shown.
+    Rules, pitfalls and skills are credited, each once: those named with --used. Without --used, it is those that were
+    shown for TASK and of whose longer words a third occurs in what the session did, if the session changed a file or
+    committed. Where nothing was shown for TASK by name, what hooks showed AGENT in its last session within a day counts
+    as shown.
 
-    The marks [memory-kb: helpful ID] and [memory-kb: harmful ID], as the agent writes them in its session, count too. While hooks log
-    the session, the outcome is credited when it ends, if it changed a file or committed. With `reinforcement.counts: shown`, everything that was shown is credited.
+    The marks [memory-kb: helpful ID] and [memory-kb: harmful ID], as the agent writes them in its session, count too.
+    While hooks log the session, the outcome is credited when it ends, if it changed a file or committed. With
+    `reinforcement.counts: shown`, everything that was shown is credited.
 
     \b
     memory-kb outcome coder fix-login success

@@ -267,7 +267,8 @@ skills_verb.add_command(show_verb)
 def search_skills(options: Options, /, query: tuple[str, ...], **chosen: Any) -> None:
     """Find skills that fit QUERY, in the order in which to try them.
 
-    Their order is drawn at random, weighted by how often they worked, so that new ones get their turn (Thompson sampling).
+    Their order is drawn at random, weighted by how often they worked, so that new ones get their turn (Thompson
+    sampling).
 
     \b
     memory-kb skills search "cut a release" --seed 1 --json

@@ -71,12 +71,12 @@ _MODE = option("--mode", "How to search.", choice=["auto", "text", "vector", "hy
 def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
-    Words may stand in any order; the more of them a passage has, the higher it scores. An "exact phrase" must occur, a -word
-    must not (put -- before a query that starts with one). In a sentence, which ends with a mark such as ? or a full stop, both are plain
-    words, and so are options of commands that occur in the notes, such as rm -rf.
+    Words may stand in any order; the more of them a passage has, the higher it scores. An "exact phrase" must occur, a
+    -word must not (put -- before a query that starts with one). In a sentence, which ends with a mark such as ? or a
+    full stop, both are plain words, and so are options of commands that occur in the notes, such as rm -rf.
 
-    At most three hits of one note are shown while others match; --json lists all. --kind session searches the logs of past
-    sessions instead, as `session search` does.
+    At most three hits of one note are shown while others match; --json lists all. --kind session searches the logs of
+    past sessions instead, as `session search` does.
 
     \b
     memory-kb search flaky tests
@@ -127,8 +127,8 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:
     """Explain why a search, or a hook at a prompt, does not show an entry.
 
-    It names the step of the search that dropped the entry, and the score that the entry would need. ID is an id, a unique
-    beginning of one, or path.md:LINE.
+    It names the step of the search that dropped the entry, and the score that the entry would need. ID is an id, a
+    unique beginning of one, or path.md:LINE.
 
     \b
     memory-kb why-not "flaky tests" 69712e00
@@ -258,8 +258,8 @@ def stats_verb(options: Options) -> None:
 def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, **chosen: Any) -> None:
     """Print what an agent should know before a task.
 
-    What always holds comes first, then what fits the task: learnings, procedures, rules, patterns to avoid.
-    The text is marked as background, so that nothing is learned from it again. With --session, an existing CONTINUITY.md is brought
+    What always holds comes first, then what fits the task: learnings, procedures, rules, patterns to avoid. The text is
+    marked as background, so that nothing is learned from it again. With --session, an existing CONTINUITY.md is brought
     up to date.
 
     \b

@@ -50,9 +50,9 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch:
 def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
     """Serve an editor as a language server.
 
-    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
-    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
-    serves the vault around the folder that the editor has open.
+    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong
+    in a note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without
+    --vault it serves the vault around the folder that the editor has open.
 
     \b
     memory-kb lsp

@@ -63,8 +63,8 @@ def session_verb() -> None:
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the sessions, the one with the newest event first.
 
-    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event
-    in UTC, and how many there are. A session that went on after its end is open again.
+    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and
+    its last event in UTC, and how many there are. A session that went on after its end is open again.
 
     \b
     memory-kb session list --open --agent coder
@@ -118,8 +118,8 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
 def append_verb(options: Options, /, session: str | None, text: tuple[str, ...], **chosen: Any) -> int:
     """Append an event to session ID: TEXT, or what the options say.
 
-    Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name
-    their session, else MEMORY_KB_SESSION does, else one is begun. A single - as TEXT reads it from stdin.
+    Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the
+    events name their session, else MEMORY_KB_SESSION does, else one is begun. A single - as TEXT reads it from stdin.
 
     \b
     memory-kb session append 0b1c42 "Never push to main." --role user
@@ -297,8 +297,8 @@ def _print_event(event: Event) -> None:
 def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, ...], **chosen: Any) -> None:
     """Find past sessions by words, best first, each with its best event; without a QUERY the newest events.
 
-    Plain words are alternatives: whatever has more of them, and rarer ones, comes first. AND, OR, NOT, "a phrase", the beginning of a
-    word* and content:word are understood.
+    Plain words are alternatives: whatever has more of them, and rarer ones, comes first. AND, OR, NOT, "a phrase", the
+    beginning of a word* and content:word are understood.
 
     \b
     memory-kb session search how did we fix the redis timeout --outcome success
