@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from memory_kb.injected_text import mark_as_own
 from memory_kb.regular_files import make_folder, open_for_appending, read_file, read_text
 from memory_kb.store.logs import START, RetrievalLog, format_time, log_shown
 from memory_kb.store.session_events import COMPACTION, Event
-from memory_kb.store.session_log import HOOKED, prepare
+from memory_kb.store.session_log import prepare
 
 if TYPE_CHECKING:
     from memory_kb.context.entry_lines import ClaimChecks
@@ -141,10 +140,7 @@ class Hooks:
         """End sessions that agents are done with, and do what follows."""
         for session in sessions:
             self._sessions.end(session)
-            self._open_mark(session).unlink(missing_ok=True)
-
-    def _open_mark(self, session: str) -> Path:
-        return self._sessions.files.folder / HOOKED / session
+            self._sessions.files.hook_mark(session).unlink(missing_ok=True)
 
     def _log_call(self, event: str, call: HookCall, agent: Agent) -> bool:
         """Append an event to the session; return whether it was logged already, seconds ago.
@@ -169,7 +165,7 @@ class Hooks:
             for one in done:
                 writer.append(one)
         if is_new or event == "session-start":
-            mark = self._open_mark(call.session)
+            mark = self._sessions.files.hook_mark(call.session)
             make_folder(mark.parent)
             open_for_appending(mark).close()
         return False
@@ -188,11 +184,8 @@ class Hooks:
 
     def _abandoned(self, session: str | None) -> tuple[str, ...]:
         """Return sessions that agents began and nobody ended, which nothing has happened in for an hour."""
-        try:
-            marks = sorted(os.listdir(self._open_mark("x").parent))
-        except OSError:
-            return ()
-        files = [(name, self._sessions.files.path(name)) for name in marks if name != session]
+        logs = self._sessions.files
+        files = [(name, logs.path(name)) for name in logs.hooked() if name != session]
         return tuple(
             name for name, file in files if file.exists() and time.time() - file.stat().st_mtime > _IDLE_SECONDS
         )[:5]
@@ -327,10 +320,7 @@ class Hooks:
 
     def shown_now(self) -> frozenset[str]:
         """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""
-        try:
-            going_on = os.listdir(self._open_mark(""))
-        except OSError:
-            going_on = []
+        going_on = self._sessions.files.hooked()
         named = self._vault.environ.get("CLAUDE_CODE_SESSION_ID")
         return self._shown_in(named or (going_on[0] if len(going_on) == 1 else None))
 

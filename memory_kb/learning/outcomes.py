@@ -21,7 +21,7 @@ from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, Plan, plan_fields
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.session_events import Event, strings_of
-from memory_kb.store.session_log import HOOKED, SessionFiles
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.undo import undone_by
 from memory_kb.store.writer import Writer
 from memory_kb.terms import has_cjk, word_tokens
@@ -276,7 +276,7 @@ class Outcomes:
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
             wanted = (used,) if isinstance(used, str) else used
             named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)
-            is_hooked = showing.session is not None and (self._files.folder / HOOKED / showing.session).exists()
+            is_hooked = showing.session is not None and self._files.hook_mark(showing.session).exists()
             if is_hooked and not self._counts_shown and not dry_run:
                 self._log.append(self._make_outcome(showing, word, {}, named))
                 notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -24,7 +23,7 @@ from memory_kb.model import KIND_ALIASES, Location, make_place
 from memory_kb.reports import Learned
 from memory_kb.search.query import parse_words
 from memory_kb.store.session_events import EventFilter
-from memory_kb.store.session_log import HOOKED, SessionFiles
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.terms import word_tokens
 from memory_kb.text import pluralize
 from memory_kb.vault import Vault
@@ -182,11 +181,7 @@ def _has_words_of(message: str, text: str) -> bool:
 def typed_lately(machine: Path) -> Iterator[str]:
     """Yield what people typed in the hooked sessions that are still open, without quotes, code and pasted text."""
     sessions = SessionFiles(machine)
-    try:
-        going_on = sorted(os.listdir(sessions.folder / HOOKED))
-    except OSError:
-        return
-    for session in going_on:
+    for session in sessions.hooked():
         try:
             if time.time() - sessions.path(session).stat().st_mtime > _IDLE_SECONDS:
                 continue

@@ -37,8 +37,6 @@ from memory_kb.vault import hold_lock
 PATIENCE = 30.0
 #: Seconds that the end of a session waits for another end of it.
 END_PATIENCE = 60.0
-#: The folder of the signs that agents' hooks began a session and nobody ended it.
-HOOKED = ".hooked"
 _SUFFIX = ".jsonl"
 _TAIL = 65_536
 #: The end of a session is in its last events.
@@ -102,6 +100,16 @@ class SessionFiles:
     ) -> contextlib.AbstractContextManager[None]:
         """Hold the lock for ending a session and running what follows."""
         return hold_lock(make_folder(self.folder / ".ending") / session, END_PATIENCE, on_wait)
+
+    def hook_mark(self, session: str) -> Path:
+        """Return the file that exists from when an agent's hooks began a session until it is ended."""
+        return self.folder / ".hooked" / session
+
+    def hooked(self) -> list[str]:
+        """Return the sessions that agents' hooks began and nobody has ended, in order of their names."""
+        with contextlib.suppress(OSError):
+            return sorted(os.listdir(self.hook_mark("")))
+        return []
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
         """Yield the events in the last bytes of a session, passing over lines that hold none."""
