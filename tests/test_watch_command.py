@@ -50,7 +50,7 @@ def test_an_error_of_the_listener_ends_it_and_is_raised(vault: MakeVault, open_k
 
 
 def test_the_command_reports_each_batch_on_one_line(vault: MakeVault, home: Path) -> None:
-    folder = vault({"memory/a.md": "x\n"})
+    folder = vault({"memory/config.yaml": "", "memory/a.md": "x\n"})
     with watch_process(folder, home) as process:
         assert process.stdout
         assert process.stdout.readline().rpartition(" in ")[0].endswith("  1 added")
