@@ -126,11 +126,11 @@ def test_in_the_middle_of_something_nothing_is_committed(what: str, clone: Clone
 def test_a_hook_that_refuses_leaves_the_index_as_it_was(clone: Clone) -> None:
     hook = clone.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
+    hook.write_text("#!/bin/sh\necho not today >&2\necho but tomorrow >&2\nexit 1\n")
     hook.chmod(0o755)
     clone.kb("learn", "Numbats eat termites.")
     status = clone.git("status", "--porcelain", "--untracked-files=all")
-    assert "not today" in clone.kb("commit", code=6)
+    assert "not today\n  but tomorrow\n" in clone.kb("commit", code=6)
     assert clone.git("status", "--porcelain", "--untracked-files=all") == status
 
 

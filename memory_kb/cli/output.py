@@ -80,8 +80,9 @@ def print_text(text: str) -> None:
 
 
 def say(message: str) -> None:
-    """Talk to the person, on stderr."""
-    echo(message, err=True)
+    """Talk to the person, on stderr; further lines are indented, so that no name of a file fakes a line of ours."""
+    for line in message.replace("\n", "\n  ").split("\n"):
+        echo(line, err=True)
 
 
 def use_colour() -> bool:
