@@ -190,12 +190,21 @@ def print_entry_line(entry: EntryView, width: int = 8) -> None:
     echo(f"{dim_id(entry.id, width)}  {entry.kind:<12} {entry.title}{status}  {place}")
 
 
+#: What is said of a field with a word of other tools, of which a vault may have thousands.
+_UNKNOWN_WORD = "is not a known word"
+
+
 def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
-    """Say what should be fixed; of a long list only the beginning, and where the rest is."""
-    for problem in problems[:_SHOWN_PROBLEMS]:
-        say(str(problem))
-    if len(problems) > _SHOWN_PROBLEMS:
-        say(f"… and {len(problems) - _SHOWN_PROBLEMS:,} more{rest}")
+    """Say what should be fixed; of a long list only the beginning, and where the rest is.
+
+    What loses text comes before words that are not known.
+    """
+    groups = _group_unknown_words(sorted(problems, key=lambda one: _UNKNOWN_WORD in one.message))
+    for group in groups[:_SHOWN_PROBLEMS]:
+        say(_describe_group(group))
+    left = sum(map(len, groups[_SHOWN_PROBLEMS:]))
+    if left:
+        say(f"… and {left:,} more{rest}")
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -205,20 +214,37 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_findings(options: Options, problems: Sequence[Problem], fields: Any = None, *, whole: bool = True) -> int:
-    """Print all findings, or only the first; return the exit code.
+    """Print all findings, or only the first and each unknown word once; return the exit code.
 
     With `--json` these are the `fields`, or the findings alone.
     """
     code = FINDINGS if problems else 0
     if options.printed_as_json(fields or {"problems": problems}):
         return code
-    shown = problems if whole else problems[:_SHOWN_FINDINGS]
-    for problem in shown:
-        echo(str(problem))
-    if len(shown) < len(problems):
-        say(f"… and {len(problems) - len(shown):,} more; --all lists them all")
+    groups = [[problem] for problem in problems] if whole else _group_unknown_words(problems)
+    shown = groups if whole else groups[:_SHOWN_FINDINGS]
+    for group in shown:
+        echo(_describe_group(group))
+    left = len(problems) - sum(map(len, shown))
+    if left:
+        say(f"… and {left:,} more; --all lists them all")
+    elif len(shown) < len(problems):
+        say("--all lists every place")
     say(pluralize(len(problems), "finding") if problems else "Nothing to fix.")
     return code
+
+
+def _group_unknown_words(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """Return problems in their order, those of one word that is not known together."""
+    groups: dict[object, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(problem.message if _UNKNOWN_WORD in problem.message else problem, []).append(problem)
+    return list(groups.values())
+
+
+def _describe_group(group: Sequence[Problem]) -> str:
+    others = len(group) - 1
+    return f"{group[0]} (and in {pluralize(others, 'more place')})" if others else str(group[0])
 
 
 def print_rows(

@@ -25,7 +25,7 @@ from memory_kb.learning.citations import assess, citation_problems
 from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
-from memory_kb.markdown.fields import UNKNOWN_WORD, read_fields
+from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.headings import find_anchor, say_missing
 from memory_kb.markdown.links import TextLink, find_links, find_percent_comments, find_pictures, is_within
 from memory_kb.memory import Memory
@@ -114,9 +114,7 @@ class _DraftCheck:
         for entry, memory in zip(self._document.entries, self._memories, strict=False):
             for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():
                 complained.add(one.message)
-                # In a plain folder these are words of other tools.
-                if self._is_memory or UNKNOWN_WORD not in one.message:
-                    yield self._remark(entry, f"\n{one.field}:", "field", one.message, one.field)
+                yield self._remark(entry, f"\n{one.field}:", "field", one.message, one.field)
             yield from self._check_links(entry)
             yield from self._check_secrets(entry)
             if entry.has_own_id:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from memory_kb.index.port import IS_CUT, UNSURE
 from memory_kb.markdown.document import display_title, first_heading, parse_document
-from memory_kb.markdown.fields import UNKNOWN_WORD
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
@@ -172,9 +171,7 @@ def read_note(raw: RawNote, *, is_memory: bool) -> ReadNote:
     )
     place = place_of_path(path, is_memory=is_memory)
     chunks = _chunk_entries(text, document.entries, place, path, may_be_cjk=may_be_cjk)
-    # In a plain folder of notes words that are not known, as in `type: meeting`, are words of other tools.
-    kept = (one for one in document.problems if is_memory or UNKNOWN_WORD not in one.message)
-    return ReadNote(tuple(chunks), problems + tuple((one.line, one.message) for one in kept))
+    return ReadNote(tuple(chunks), problems + tuple((problem.line, problem.message) for problem in document.problems))
 
 
 def _chunk_entries(text: str, entries: Sequence[Entry], place: Location, path: str, *, may_be_cjk: bool) -> list[Chunk]:

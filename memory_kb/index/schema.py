@@ -7,9 +7,8 @@ from memory_kb.model import Chunk
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
 #: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
-#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section;
-#: 15, no complaint about words of other tools in plain folders.
-SCHEMA_VERSION = 15
+#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section.
+SCHEMA_VERSION = 14
 
 _SCRIPT = """
 -- Facts about the index itself, one per key.

@@ -101,9 +101,6 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
-#: What is said of a field with a word of other tools.
-UNKNOWN_WORD = "is not a known word"
-
 #: Importance of an entry that names neither kind nor priority.
 DEFAULT_IMPORTANCE = 0.5
 
@@ -203,7 +200,7 @@ class _Reader:
         if value in known:
             return value
         if self._meta.get(name) is not None and (value or read_as != "the default"):
-            self._report(name, UNKNOWN_WORD, read_as)
+            self._report(name, "is not a known word", read_as)
         return None
 
     def number(self, name: str, default: float = DEFAULT_IMPORTANCE) -> float:
@@ -253,7 +250,7 @@ class _Reader:
                 self.problems.append(FieldProblem("links", "a link without `to` is ignored"))
                 continue
             if relation not in RELATIONS:
-                message = f"relation {relation[:60] or '(none)'} to {to} {UNKNOWN_WORD}; read as related_to"
+                message = f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
                 self.problems.append(FieldProblem("links", message))
                 relation = "related_to"
             found.append(Link(to, relation))
