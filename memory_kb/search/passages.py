@@ -5,7 +5,7 @@ import bisect
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
@@ -69,7 +69,8 @@ class WordFinder:
         self._index, self.query = index, query
         #: The sections that were read, by their keys.
         self.occurrences: dict[int, Occurrences] = {}
-        tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
+        cut = ((term, _TOKEN.findall(term)) for term in (*query.terms, *query.phrases))
+        tokens = {term: found for term, found in cut if found}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
         #: A term of the query by what is counted of it.
@@ -78,10 +79,8 @@ class WordFinder:
         #: Parts of words by their letters, and whether each is but a whole word.
         self._parts: dict[str, bool] = {}
         self._beginnings: list[str] = []
-        for term in dict.fromkeys((*query.terms, *query.phrases)):
-            weight, found = weights.get(term, 0.0), tokens[term]
-            if not found:
-                continue
+        for term, found in tokens.items():
+            weight = weights.get(term, 0.0)
             if needs_cutting(term):
                 self._add_run(term, found, weight)
             elif symbol := _SYMBOL.fullmatch(term):
@@ -232,7 +231,12 @@ def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredC
     A section that was read counts a word as often as it says it, any other of the entry once. An entry that is about
     all of the query, a part of it here and a part there, is worth more than one that says the same words in one place.
     """
-    entries = _find_entries(index.neighbours(chunks), chunks)
+    neighbours = frozenset(index.neighbours(chunks))
+
+    def find_entry(chunk: StoredChunk) -> tuple[int, ...]:  # its sections follow each other, others do not
+        return tuple(itertools.takewhile(neighbours.__contains__, itertools.count(chunk.key - chunk.part)))
+
+    entries = dict.fromkeys(map(find_entry, chunks.values()))
     unread = [key for entry in entries for key in entry if key not in chunks]
     matching = index.matching(finder.terms.values(), unread) if unread else {}
     others = {stem: matching[term] for stem, term in finder.terms.items()} if unread else {}
@@ -247,18 +251,6 @@ def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredC
             counts = _count(occurrences[key].content, 1.0, _count_above(occurrences[key], counts))
         scores |= dict.fromkeys(read, _score(finder.weights, counts, size / usual))
     return scores
-
-
-def _find_entries(neighbours: Sequence[int], keys: Collection[int]) -> list[tuple[int, ...]]:
-    """Return the entries that some sections are of, each as the keys of its sections, which follow each other.
-
-    Example:
-        >>> _find_entries([1, 2, 3, 7, 9, 10], {2, 10})
-        [(1, 2, 3), (9, 10)]
-    """
-    runs = itertools.groupby(enumerate(neighbours), lambda numbered: numbered[1] - numbered[0])
-    entries = [tuple(key for _, key in run) for _, run in runs]
-    return [entry for entry in entries if any(key in keys for key in entry)]
 
 
 def _count_above(occurrences: Occurrences, before: Mapping[str, float]) -> dict[str, float]:
