@@ -7,17 +7,19 @@ import shlex
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from memory_kb.lazy_regex import lazy_regex
+
 #: An operator; quoted text and command substitutions are skipped first.
-_OPERATOR = re.compile(
+_OPERATOR = lazy_regex(
     r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|`[^`]*(?:`|\Z)|\\.|\$\((?:[^()]|\((?:[^()]|\([^()]*\))*+\))*+(?:\)|\Z)"""
     r"""|[<>]&|&>|(?P<operator>&&|\|\||\|&|[;\n|&])""",
     re.DOTALL,
 )
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*(?:\n.*?^\s*\2[^\S\n]*$|.*)", re.DOTALL | re.MULTILINE)
-_REDIRECTION = re.compile(r"\s+(?:(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|<\s*[^\s<;|&]+)")
-_QUOTING = re.compile(r"[\\'\"]")
+_HEREDOC = lazy_regex(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*(?:\n.*?^\s*\2[^\S\n]*$|.*)", re.DOTALL | re.MULTILINE)
+_REDIRECTION = lazy_regex(r"\s+(?:(?:\d|&)?>{1,2}\s*(?:&\d|[^\s;|&]+)|<\s*[^\s<;|&]+)")
+_QUOTING = lazy_regex(r"[\\'\"]")
 #: What is run before a command without being its purpose.
-_BEFORE = re.compile(
+_BEFORE = lazy_regex(
     r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)|(?:uv|poetry|pipenv|pdm|hatch) run|npx|bunx|(?:pnpm|yarn|npm) (?:exec|dlx)|bundle exec"
     r"|sudo|env|time|nohup|timeout \S+|(?:\S*/)?python[\d.]* -m)\s+(?=\S)"
 )
@@ -38,7 +40,7 @@ _DEEPER = frozenset({"npm run", "yarn run", "pnpm run", "bun run", "docker compo
 #: Operands that name everything.
 _EVERYTHING = frozenset({".", "./...", "...", "--", "&"})
 #: What deletes, restores, stops or overrides is never worth repeating.
-_RISKY = re.compile(
+_RISKY = lazy_regex(
     r"(?:^|[\s/-])(?:rm|rmdir|unlink|shred|truncate|drop|delete|clean|purge|prune|reset|restore|checkout|revert|stash|destroy|uninstall|"
     r"remove|kill|pkill|killall|force|no-verify|hard)(?=$|[\s=-])|\s-(?:D|f|rf|fr)\b",
     re.IGNORECASE,

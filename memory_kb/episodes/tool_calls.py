@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from memory_kb.credentials import redact
 from memory_kb.episodes.session_facts import generalise, same_words
 from memory_kb.episodes.shell import Command, split_line
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.store.session_events import Event, named_file
 from memory_kb.text import shorten
 
@@ -18,21 +19,21 @@ T = TypeVar("T")
 #: What is run to see whether the work is right; their last results decide the outcome of a task.
 CHECKS = ("test", "build", "lint", "deploy")
 _LONGEST, _SHOWN = 20_000, 100
-_EDITORS = re.compile(
+_EDITORS = lazy_regex(
     r"(?i)^(?:(?:multi|notebook)?_?edit|write(?!_?(?:todos|stdin))|create_?file|apply_?patch|update_?file|(?:str_|search_)?replace|patch|insert)"
 )
-_LOOKERS = re.compile(
+_LOOKERS = lazy_regex(
     r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$"
 )
-_SHELLS = re.compile(
+_SHELLS = lazy_regex(
     r"(?i)^(?:bash|sh|shell|local_shell|exec|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)"
 )
-_PLANNERS = re.compile(
+_PLANNERS = lazy_regex(
     r"(?i)^(?:todo|write_?todos|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
 )
 _TEXT_NAMES = ("pattern", "query", "url", "description", "name", "value")
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_WRITTEN = re.compile(r"^(?:cat|tee)\s*(?:>+)?\s*([\w./~-]+)\s*<<|^sed\s+(?:-\S+\s+)*-i\b.*?\s([\w./~-]+)\s*$")
+_PATCHED = lazy_regex(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_WRITTEN = lazy_regex(r"^(?:cat|tee)\s*(?:>+)?\s*([\w./~-]+)\s*<<|^sed\s+(?:-\S+\s+)*-i\b.*?\s([\w./~-]+)\s*$")
 #: What a command is for, by its family and first option; the first that fits counts.
 _KINDS = {
     "commit": r"^git commit\b",
@@ -47,14 +48,14 @@ _KINDS = {
     r"|^(?:ls|cat|head|tail|grep|rg|ag|find|fd|pwd|wc|tree|which|ps|top|df|du|env|printenv|stat|file|less|jq|awk|sed|diff|sort"
     r"|date|type|nl|id|whoami|uname|curl|test|\[|git (?:branch|blame|remote|fetch|rev-parse|ls-files|grep))(?:\s|$)",
 }
-_SHAPES_OF_KINDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
+_SHAPES_OF_KINDS = {kind: lazy_regex(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _RANK = ("deploy", "test", "build", "commit", "lint", "install", "run", "edit", "look", "plan")
-_COUNTS = re.compile(
+_COUNTS = lazy_regex(
     r"^\W*(?:Tests:?\s+|test result: \w+\. )?(\d[^\n]*? (?:passed|failed|passing|failing)\b.*?|Ran \d+ tests?|Found \d+ errors?[^\n]*?)"
     r"(?:;| in [\d.:]+ ?s.*)?\W*$",
     re.MULTILINE,
 )
-_TEST_FAILED = re.compile(
+_TEST_FAILED = lazy_regex(
     r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL[: \t]|^--- FAIL|test result: FAILED|^Tests:.*\bfailed\b|^npm ERR!",
     re.MULTILINE,
 )
@@ -188,12 +189,12 @@ def _without_secrets(text: str) -> str:
 
 #: Characters read of an answer, from its beginning and from its end; the longest message that is kept.
 _HEAD, _TAIL, _MESSAGE = 4_000, 12_000, 200
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
-_EXIT = re.compile(r"\b(?:process )?(?:exit(?:ed)?(?: with)?|return)[ _](?:code|status)[: ]+(-?\d+)", re.IGNORECASE)
+_ANSI = lazy_regex(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_EXIT = lazy_regex(r"\b(?:process )?(?:exit(?:ed)?(?: with)?|return)[ _](?:code|status)[: ]+(-?\d+)", re.IGNORECASE)
 _TYPE = r"(?P<type>(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Timeout|Failure|NotFound|DoesNotExist)|panic)"
 #: From the most specific shape to the least; each gives a type, or a word for it, and a message.
 _SHAPES = tuple(
-    (word, re.compile(pattern, re.MULTILINE))
+    (word, lazy_regex(pattern, re.MULTILINE))
     for word, pattern in (
         ("", rf"^(?:(?:FAILED|ERROR) \S+(?: - |: )|E\s+){_TYPE}: (?P<message>.+)$"),
         ("AssertionError", r"^E\s+(?P<message>assert .+)$"),
@@ -218,7 +219,7 @@ _SHAPES = tuple(
     )
 )
 #: What harnesses answer when a tool is used the wrong way, or a person does not want it used.
-_MISUSE = re.compile(
+_MISUSE = lazy_regex(
     r"has not been read yet|has been modified since read|String to replace not found|old_string|No changes to make"
     r"|<tool_use_error>|InputValidationError|Found \d+ matches of the string|exceeds maximum allowed|Invalid context"
     r"|apply_patch verification failed|is not a valid tool",
@@ -226,25 +227,25 @@ _MISUSE = re.compile(
 )
 #: How the answer of a harness begins that did not run the call at all.
 _NOT_RUN = "<tool_use_error>"
-_REFUSED = re.compile(
+_REFUSED = lazy_regex(
     r"user (?:doesn't|does not|didn't) want|(?:denied|rejected) by (?:the )?user|[Pp]ermission to use \S+"
     r"|user (?:rejected|declined)|Tool permission request failed"
 )
-_BROKEN_OFF = re.compile(
+_BROKEN_OFF = lazy_regex(
     r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
     re.IGNORECASE,
 )
 #: What says nothing of the error, a folder that is not there, and an address whose content is piped into a program.
-_NOISE = re.compile(
+_NOISE = lazy_regex(
     r"://[^|\n]*\||A complete log of this run|^\w+: \((?:none|empty)\)$|^Process Group PGID: |\bcd:(?:\d+:)? |^npm (?:ERR!|error)\s*$"
     r"|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+_LABEL = lazy_regex(
     r"^(?:Output: |(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d+: |npm (?:ERR!|error) +(?:code +)?"
     r"|(?:[\w.-]{1,20}: )?(?:[Ee]rror|[Ff]atal|ERROR|FATAL)[:!] +)+(?=\S)"
 )
-_HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
+_HOME = lazy_regex(r"/(?:home|Users)/[^/\s]+/")
 
 
 class CallFault(NamedTuple):
