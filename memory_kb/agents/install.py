@@ -80,15 +80,13 @@ class Installation(NamedTuple):
         return [*self.command, "mcp", *(("--vault", self.server_vault) if self.server_vault else ())]
 
     def _server(self) -> FilePart:
-        command, *args = words = self.server_words()
-        shapes: dict[str, dict[str, Any]] = {
-            "table": {"command": command, "args": args},
-            "command": {"command": command, "args": args},
-            "stdio": {"type": "stdio", "command": command, "args": args},
-            "local": {"type": "local", "command": words, "enabled": True},
-        }
-        agent = self.agent
-        return Server((agent.servers_key, SERVER), shapes[agent.kind], agent.kind == "table")
+        agent, words = self.agent, self.server_words()
+        value: dict[str, Any] = {"command": words[0], "args": words[1:]}
+        if agent.kind == "stdio":
+            value = {"type": "stdio"} | value
+        elif agent.kind == "local":
+            value = {"type": "local", "command": words, "enabled": True}
+        return Server((agent.servers_key, SERVER), value, agent.kind == "table")
 
     def _hook(self, hook: Hook) -> ListItem:
         timeout = hook.timeout or self.agent.timeout

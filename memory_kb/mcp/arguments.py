@@ -61,7 +61,7 @@ class Argument(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-def hidden(names: str, **kinds: str) -> tuple[Argument, ...]:
+def hidden(names: str = "", **kinds: str) -> tuple[Argument, ...]:
     """Return arguments that are accepted and not declared: texts, and others by their kind."""
     both = dict.fromkeys(names.split(), "text") | kinds
     return tuple(Argument(name, kind=kind, is_hidden=True) for name, kind in both.items())

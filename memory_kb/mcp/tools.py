@@ -162,7 +162,7 @@ def memory_learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     *hidden("scope"),
     Argument("file", "Only what applies to this path."),
     Argument("limit", f"Default {LIMIT}.", "number"),
-    *hidden("", max_chars="number", max_tokens="number", layer="list"),
+    *hidden(max_chars="number", max_tokens="number", layer="list"),
     *_JOB,
 )
 def memory_recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
