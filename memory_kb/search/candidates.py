@@ -25,7 +25,6 @@ _MOST_OF_COMMON = 1.5
 #: What may stand around signs that are looked for, but be none of them.
 _AROUND_SIGNS = ' "`'
 
-
 _T = TypeVar("_T")
 
 

@@ -22,10 +22,7 @@ DIVERSE = 30
 
 
 class Group(NamedTuple):
-    """Neighbouring passages as one text, and the score of the best of them.
-
-    `copies` are the places of other entries with the same title and text.
-    """
+    """Neighbouring passages as one text; `copies` are the places of other entries with the same title and text."""
 
     best: ScoredPassage
     chunk: StoredChunk
@@ -47,10 +44,9 @@ def make_group(scored: ScoredPassage, chunk: StoredChunk) -> Group:
 
 
 def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredChunk]) -> list[Group]:
-    """Join each passage to a better neighbour where both are good.
+    """Join each passage to a better neighbour where both are good, in the order of the pool.
 
-    This goes in the order of the pool. The pool does not depend on how many hits are asked for,
-    so neither do the groups.
+    The pool does not depend on how many hits are asked for, so neither do the groups.
     """
     groups: list[Group] = []
     place_of: dict[tuple[int, int], int] = {}
@@ -126,10 +122,9 @@ def mmr_order(
 ) -> list[int]:
     """Return the first `limit` hits to show.
 
-    The best one comes first, then the best that says something new. Each next one maximises
-    `lambda * relevance - (1 - lambda) * similarity`, where relevance is the score's share of the
-    best and similarity the largest Jaccard to those before it. The first is always the
-    best score, and the first k of the order do not depend on what comes after them.
+    The best score comes first. Each next one maximises `lambda * relevance - (1 - lambda) * similarity`, where relevance
+    is the score's share of the best and similarity the largest Jaccard to those before it. The first k of the order do
+    not depend on what comes after them.
 
     Example:
         >>> texts = ["a b c", "a b c", "x y z", "x y z"]

@@ -59,11 +59,7 @@ class Occurrences(NamedTuple):
 
 
 class WordFinder:
-    """Finds the words of a query in texts, in all their forms.
-
-    Forms come from the index's own tokenizer. Only words that begin like one of the query are
-    given to it.
-    """
+    """Finds the words of a query in texts, in every form that the index's tokenizer stems alike."""
 
     def __init__(self, index: Index, query: TextQuery, weights: Mapping[str, float]) -> None:
         self._index, self.query = index, query
@@ -129,7 +125,7 @@ class WordFinder:
         return found
 
     def _find_forms(self, text: str, bare: str) -> Iterator[tuple[int, str]]:
-        """Yield where a text has a form of a word of the query, and what it stands for."""
+        """Yield where a text has a form of a word of the query, and its stem; words that begin alike are stemmed."""
         places = sorted({place for start in self._starts for place in _find_all(bare, start)})
         beginnings = (place for place in places if not (place and bare[place - 1].isalnum()))
         words = {place: found.group() for place in beginnings if (found := _TOKEN.match(text, place))}

@@ -59,10 +59,7 @@ def _is_option(index: Index, excluded: str, query: TextQuery, filters: Filters) 
 
 
 def _find_rare_words(index: Index, task: str) -> TextQuery:
-    """Return a query for the rarest words in the beginning of a long text, the rarest first.
-
-    Words that no note has are left out unless there are no others.
-    """
+    """Return a query for the rarest words in the beginning of a long text that some note has, the rarest first."""
     query = parse_words(task[:_READ_CHARS], MAX_TERMS * 4)
     counts = {term: index.frequency(term) for term in query.terms}
     known = sorted((term for term in query.terms if counts[term]), key=lambda term: counts[term])

@@ -37,7 +37,6 @@ ENTRY_WEIGHT = 0.3
 #: What similarity to the best sections adds at most.
 SIMILARITY_WEIGHT = 0.2
 
-
 _SIGN = lazy_regex(r"[!-/:-@\[-`{-~]")
 
 
@@ -139,10 +138,7 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
 
 
 def normalise(totals: Sequence[float]) -> list[float]:
-    """Return scores relative to the best: 1 for it, above 0 for every match.
-
-    In a small vault a word that most sections say has a BM25 of nearly 0, but never quite; 0 is
-    what a section has without any.
+    """Return scores relative to the best: 1 for it, and above 0 for every match, however common its words.
 
     Example:
         >>> normalise([8.0, 2.0])
@@ -270,8 +266,7 @@ def prominence(importance: float, days: float, count: int, status: str, ranking:
 
 #: The constant of reciprocal rank fusion.
 RRF_OFFSET = 10
-#: What each further passage of a section counts; of a note that is one section, the first of them
-#: shows the note.
+#: What each further passage of a section counts; of a note that is one section, the first shows the note.
 SAME_SECTION, SAME_NOTE = 0.9, 0.5
 
 
