@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from memory_kb import __version__
-from memory_kb.cli.output import Options
+from memory_kb.cli.output import Options, print_text
 from memory_kb.errors import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -252,7 +252,7 @@ def call(arguments: Sequence[str], options: Options) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.exceptions.NoArgsIsHelpError as exc:
-        click.echo(exc.format_message())
+        print_text(exc.format_message())
         return 0
     except click.ClickException as exc:
         path = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "memory-kb"
