@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.episodes.session_facts import ActionLine, Trace
+from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
@@ -28,11 +29,11 @@ EPISODE_SECTIONS = (
     "Key learnings",
     "Summary",
 )
-_HEADING = re.compile(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
-_ITEM = re.compile(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
-_OWN_ID = re.compile(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
-_ERROR = re.compile(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<resolution>.+))?", re.DOTALL)
-_UNSOLVED = re.compile(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
+_HEADING = lazy_regex(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
+_ITEM = lazy_regex(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
+_OWN_ID = lazy_regex(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
+_ERROR = lazy_regex(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<resolution>.+))?", re.DOTALL)
+_UNSOLVED = lazy_regex(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
 
 
 class ErrorLine(NamedTuple):
@@ -210,7 +211,7 @@ class ReflectReport(NamedTuple):
 MOST = 8
 #: What sort of work a goal speaks of, by the word that comes first.
 _CATEGORIES = tuple(
-    (word, re.compile(rf"\b(?:{pattern})", re.IGNORECASE))
+    (word, lazy_regex(rf"\b(?:{pattern})", re.IGNORECASE))
     for word, pattern in (
         ("deploy", r"deploy|release|roll ?out|ship\b|publish|staging|production"),
         ("debug", r"fix|bug|debug|fail|error|broken|crash|flaky|red\b|hang|regression|investigate|why\b|mend|repair"),
