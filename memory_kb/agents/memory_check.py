@@ -9,15 +9,16 @@ from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.headings import read_outline
 from memory_kb.model import Problem
 from memory_kb.regular_files import read_text
-from memory_kb.search.agent_memory import POINTER, without_ours
 from memory_kb.store.agent_memory_files import (
     INDEX,
+    POINTER,
     SUMMARY,
     AgentMemoryFile,
     claude_home,
     claude_memory_folders,
     explain_excess,
     find_agent_memory_files,
+    without_ours,
 )
 from memory_kb.terms import word_tokens
 from memory_kb.vault import Vault

@@ -5,20 +5,19 @@ The few files are read at each search, into an index in memory; none is copied o
 
 from __future__ import annotations
 
+import contextlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.lazy_regex import lazy_regex
-from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit
+from memory_kb.model import HOST, Chunk, FileStat, Hit
 from memory_kb.search.pipeline import Search, retrieve
 from memory_kb.search.query import Request
 from memory_kb.stop_words import stop_words
-from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files
+from memory_kb.store.agent_memory_files import KINDS_OF_TYPES, AgentMemoryFile, find_agent_memory_files, without_ours
 from memory_kb.terms import word_tokens
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView
 
 _MAX_BYTES = 200_000
-POINTER = lazy_regex(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
-_OURS = lazy_regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 
 
 class AgentMemory:
@@ -48,29 +45,29 @@ class AgentMemory:
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return hits in agents' own memories, best first; `only_ungiven` omits what an agent gives its model."""
-        if not _wants_agent_memory(request.filters) or not self._refresh():
+        index = self._open() if not request.filters.scopes or HOST in request.filters.scopes else None
+        if index is None:
             return ()
-        assert self._index is not None
         wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
-        hits, _ = retrieve(self._index, Search(wanted, self._vault.settings.ranking, self._vault.today()))
+        hits, _ = retrieve(index, Search(wanted, self._vault.settings.ranking, self._vault.today()))
         return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
 
     def show(self, wanted: str) -> EntryView | None:
         """Return the entry, with its lines, that an id or a unique prefix, `path.md:LINE` or a title names, or None."""
-        if not self._refresh():
+        index = self._open()
+        if index is None:
             return None
         from dataclasses import replace
 
         from memory_kb.index.listing import find_entry_by_name, view
 
-        assert self._index is not None
         path, _, line = wanted.rpartition(":")
         try:
             if path in self._files and line.isdecimal():
-                inside = self._index.entries_of([path])
+                inside = index.entries_of([path])
                 entry = next((one for one in inside if one.line <= int(line) <= one.end_line), None)
             else:
-                entry = find_entry_by_name(self._vault, self._index, wanted)
+                entry = find_entry_by_name(self._vault, index, wanted)
             if entry is None:
                 return None
             lines = self._files[entry.path].file.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -78,53 +75,38 @@ class AgentMemory:
             return None
         return replace(view(entry, "\n".join(lines[entry.line - 1 : entry.end_line])), scope=HOST)
 
-    def _refresh(self) -> bool:
-        """Read the files that are there, unless they are the same as before; return whether there are any."""
-        files = find_agent_memory_files(self._vault)
-        stats = []
-        for one in files:
-            try:
-                stats.append((one, FileStat.of(one.shown, str(one.file), one.file.stat())))
-            except OSError:
-                continue
+    def _open(self) -> SqliteIndex | None:
+        """Return an index of the files that are there, made again where they have changed; None without any file."""
+        stats: dict[str, FileStat] = {}
+        files = {one.shown: one for one in find_agent_memory_files(self._vault)}
+        for shown, one in files.items():
+            with contextlib.suppress(OSError):
+                stats[shown] = FileStat.of(shown, str(one.file), one.file.stat())
         if not stats:
-            return False
+            return None
+        seen = tuple((stat.path, stat.mtime_ns, stat.size) for stat in stats.values())
+        if seen != self._seen or self._index is None:
+            self._seen, self._files = seen, files
+            self._index = self._index or SqliteIndex(self._vault.settings.index.tokenizer)
+            self._fill(self._index, stats.values())
+        return self._index
+
+    def _fill(self, index: SqliteIndex, stats: Iterable[FileStat]) -> None:
         from memory_kb.index.note_chunks import read_note, read_raw
 
-        seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
-        if seen != self._seen or self._index is None:
-            self._seen, self._files = seen, {one.shown: one for one, _ in stats}
-            self._index = self._index or SqliteIndex(self._vault.settings.index.tokenizer)
-            with self._index.write(rebuild=True) as writer:
-                for _, stat in stats:
-                    try:
-                        raw = read_raw(stat, _MAX_BYTES)
-                    except OSError:
-                        continue
+        with index.write(rebuild=True) as writer:
+            for stat in stats:
+                with contextlib.suppress(OSError):
+                    raw = read_raw(stat, _MAX_BYTES)
                     digest = hash_of(raw.data)
                     raw = raw._replace(data=without_ours(raw.data, Path(stat.os_path)))
                     note = read_note(raw, is_memory=False)
                     writer.put(stat, digest, (), [_with_host_fields(chunk) for chunk in note.chunks], is_known=False)
-        return True
 
 
 def is_on(vault: Vault) -> bool:
     """Return whether agents' own memories are searched: not in the past, and not where the person switched it off."""
     return vault.settings.host and vault.cited is None
-
-
-def _wants_agent_memory(filters: Filters) -> bool:
-    return not filters.scopes or HOST in filters.scopes
-
-
-def without_ours(data: bytes, file: Path) -> bytes:
-    """Return a file without what memory-kb put there and without pointers to files that are found by themselves."""
-
-    def blank(found: re.Match[str]) -> str:
-        return "" if (file.parent / found[1]).is_file() else found[0]
-
-    text = _OURS.sub(lambda found: "\n" * found[0].count("\n"), data.decode("utf-8", "replace"))
-    return POINTER.sub(blank, text).encode()
 
 
 def _with_host_fields(chunk: Chunk) -> Chunk:

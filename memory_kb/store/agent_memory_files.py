@@ -32,6 +32,9 @@ SUMMARY, _SUMMARY_TOKENS = "memory_summary.md", 2_500
 #: The beginning of a rule that says for which files it holds, in bytes.
 _RULE_HEAD = 4_000
 _COMMENT = lazy_regex(r"<!--.*?-->\n?", re.DOTALL)
+#: A line of a list that names another file, and what memory-kb wrote into a file.
+POINTER = lazy_regex(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
+_OURS = lazy_regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 _NO_WORD = lazy_regex(r"[^A-Za-z0-9]")
 
 
@@ -171,3 +174,13 @@ def _shown_path(file: Path, project: Path, home: Path) -> str:
     if file.is_relative_to(project):
         return file.relative_to(project).as_posix()
     return f"~/{file.relative_to(home).as_posix()}" if file.is_relative_to(home) else file.as_posix()
+
+
+def without_ours(data: bytes, file: Path) -> bytes:
+    """Return a file without what memory-kb put there and without pointers to files that are found by themselves."""
+
+    def blank(found: re.Match[str]) -> str:
+        return "" if (file.parent / found[1]).is_file() else found[0]
+
+    text = _OURS.sub(lambda found: "\n" * found[0].count("\n"), data.decode("utf-8", "replace"))
+    return POINTER.sub(blank, text).encode()
