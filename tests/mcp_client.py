@@ -83,15 +83,15 @@ async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIte
     """Speak to a server in this process, which is there at once; it ends as the others do."""
     from mcp.client.client import Client
 
-    from memory_kb.mcp.server import ToolService
+    from memory_kb.mcp.server import McpServer
     from memory_kb.workers import NamedVault
 
-    service = ToolService(NamedVault.absolute(str(folder), str(home)), profile, is_watching=False)
+    server = McpServer(NamedVault.absolute(str(folder), str(home)), profile, is_watching=False)
     try:
-        async with Client(service.make_server()) as client:
+        async with Client(server.make_sdk_server()) as client:
             yield client
     finally:
-        service.end()
+        server.end()
 
 
 @contextmanager

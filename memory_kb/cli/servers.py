@@ -37,12 +37,12 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, no_watch:
     import anyio
 
     from memory_kb.http_server import parse_address
-    from memory_kb.mcp.server import ToolService, serve_http, serve_stdio
+    from memory_kb.mcp.server import McpServer, serve_http, serve_stdio
     from memory_kb.workers import NamedVault
 
     named = NamedVault.absolute(options.vault, options.home)
-    service = ToolService(named, is_watching=not no_watch, **chosen)
-    return anyio.run(serve_stdio, service) if http is None else serve_http(service, parse_address(http), token or None)
+    server = McpServer(named, is_watching=not no_watch, **chosen)
+    return anyio.run(serve_stdio, server) if http is None else serve_http(server, parse_address(http), token or None)
 
 
 @verb("lsp")

@@ -199,7 +199,7 @@ async def read_messages(lines: BinaryIO, refuse: Callable[[types.JSONRPCError], 
 _SESSION = "MEMORY_KB_SESSION"
 
 
-class ToolService:
+class McpServer:
     """A server with its workers and its watcher, from the first request to the end.
 
     What is shown is written down under the session of `MEMORY_KB_SESSION`; a server outside any
@@ -214,7 +214,7 @@ class ToolService:
         named.environ[_SESSION] = self.session
         self._workers = Workers(named, say)
 
-    def make_server(self) -> Server[Any]:
+    def make_sdk_server(self) -> Server[Any]:
         """Return the SDK's server, whose handlers run each request in a worker thread and format the result."""
         server: Server[Any] = Server(
             "memory-kb",
@@ -302,43 +302,43 @@ class ToolService:
 _LOOK_SECONDS = 2.0
 
 
-async def serve_stdio(service: ToolService) -> int:
+async def serve_stdio(server: McpServer) -> int:
     """Serve one client until it closes its end, dies or sends a signal; return the exit code."""
-    server = service.make_server()
+    sdk_server = server.make_sdk_server()
     async with anyio.create_task_group() as group:
-        group.start_soon(_leave_on_signal, service)
-        group.start_soon(_leave_when_orphaned, service)
+        group.start_soon(_leave_on_signal, server)
+        group.start_soon(_leave_when_orphaned, server)
         try:
             messages = read_messages(take_stdin(), lambda fault: writing.send(SessionMessage(fault)))
             async with stdio_server(stdin=messages) as (reading, writing):  # type: ignore[arg-type]
-                await server.run(reading, writing, server.create_initialization_options())
+                await sdk_server.run(reading, writing, sdk_server.create_initialization_options())
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             say("the client has gone")
-        await _leave(service, 0)
+        await _leave(server, 0)
     return 0
 
 
-async def _leave_on_signal(service: ToolService) -> None:
+async def _leave_on_signal(server: McpServer) -> None:
     if os.name == "nt":
         return
     codes = {signal.SIGTERM: 0, signal.SIGINT: 130}
     with anyio.open_signal_receiver(*codes) as signals:
         async for number in signals:
-            await _leave(service, codes[number])
+            await _leave(server, codes[number])
 
 
-async def _leave_when_orphaned(service: ToolService) -> None:
+async def _leave_when_orphaned(server: McpServer) -> None:
     """Leave when the process that started us is gone, though our input was not closed."""
     parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110 - nothing reports that
         await anyio.sleep(_LOOK_SECONDS)
     say("the process that started it has ended")
-    await _leave(service, 0)
+    await _leave(server, 0)
 
 
-async def _leave(service: ToolService, code: int) -> None:
+async def _leave(server: McpServer, code: int) -> None:
     """End the process; nothing that still waits, such as for standard input, is to keep it."""
-    await anyio.to_thread.run_sync(service.end)
+    await anyio.to_thread.run_sync(server.end)
     os._exit(code)
 
 
@@ -347,7 +347,7 @@ _PATH = "/mcp"
 _MAX_BODY = 32 * 1024 * 1024
 
 
-def serve_http(service: ToolService, place: ListenAddress, token: str | None) -> int:
+def serve_http(server: McpServer, place: ListenAddress, token: str | None) -> int:
     """Serve any number of clients until stopped; return the exit code."""
     from starlette.requests import ClientDisconnect
 
@@ -356,12 +356,12 @@ def serve_http(service: ToolService, place: ListenAddress, token: str | None) ->
     logging.getLogger("mcp.server.streamable_http").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
     )
-    app = service.make_server().streamable_http_app(
+    app = server.make_sdk_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )
     say(f"listening at http://{bound.shown}{_PATH}")
-    service.wake()
+    server.wake()
     try:
         return run_server(HostCheck(app, bound.host, token), listening)
     finally:
-        service.end()
+        server.end()
