@@ -17,6 +17,8 @@ import pytest
 from conftest import Files, Run, clean_environment, write_files
 from forking import command
 
+from memory_kb import cli
+
 notes = calling.notes
 
 
@@ -129,6 +131,19 @@ def test_control_characters_of_a_note_do_not_reach_the_terminal(
     done = run("--vault", folder, *arguments)
     assert "\x1b" not in done.stdout + done.stderr
     assert "\\x1b" in done.stdout + done.stderr
+
+
+def test_the_report_of_a_bug_cannot_drive_the_terminal(
+    notes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a title \x1b]0;owned\x07")
+
+    monkeypatch.setattr("memory_kb.index.listing.Listing.stats", fail)
+    assert cli.run(["--vault", str(notes), "stats"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said and "\\x1b]0;owned" in said
+    assert "\x1b" not in said
 
 
 def test_json_quotes_control_characters_by_their_numbers(run: Run, vault: Callable[[Files], Path]) -> None:

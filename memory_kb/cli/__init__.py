@@ -93,7 +93,10 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 
-        traceback.print_exc()
+        from memory_kb.cli.output import echo
+
+        for line in traceback.format_exc().splitlines():
+            echo(line, err=True)
         hint = "this is a bug in memory-kb; please report it with the lines above"
         return _fail(f"{type(exc).__name__}: {exc}", "bug", hint, 1, as_json=as_json)
 
