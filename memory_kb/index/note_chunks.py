@@ -20,8 +20,6 @@ from memory_kb.terms import extra_terms, needs_cutting, symbol_terms, to_nfc
 from memory_kb.text import UTF_16_MARKS, decode_text, format_size, pluralize, printable, read_words
 from memory_kb.vault import default_status, place_of_path
 
-#: Words of the problems of a file whose text may not be indexed as intended.
-IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 #: A file saved again within one tick of the file system's clock looks the same; nanoseconds. Some count whole seconds.
 _TICK, _COARSE_TICK = 50_000_000, 2_000_000_000
@@ -145,12 +143,12 @@ def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         text = decode_text(data)
-        message = f"{NOT_UTF_8} here; its bytes are read as Windows-1252"
+        message = "is not valid UTF-8 here; its bytes are read as Windows-1252"
         if data[:2] in UTF_16_MARKS:
-            message = f"{IS_UTF_16}, and read as such; save it as UTF-8"
+            message = "is UTF-16, and read as such; save it as UTF-8"
         problems.append((line, message))
     if "\0" in text:
-        problems.append((text.count("\n", 0, text.index("\0")) + 1, f"{HAS_NUL}; is it a text file?"))
+        problems.append((text.count("\n", 0, text.index("\0")) + 1, "contains NUL bytes; is it a text file?"))
     return text, tuple(problems)
 
 

@@ -236,12 +236,9 @@ class VaultIndex:
         if self._vault.trusts_watcher:
             return has_watcher(machine)
         files = index.count_files()
-        # Of other systems nobody promises the order of events that an answer relies on.
-        if (
-            files < _LARGE
-            or sys.platform != "linux"
-            or not is_confirmed(machine, max(_LEAST_SECONDS, files * _SECONDS_PER_FILE))
-        ):
+        seconds = max(_LEAST_SECONDS, files * _SECONDS_PER_FILE)
+        # No watcher answers on other systems.
+        if files < _LARGE or sys.platform != "linux" or not is_confirmed(machine, seconds):
             return False
         # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
         regions = (GLOBAL_PREFIX, "") if self._vault.memory else (GLOBAL_PREFIX,)
