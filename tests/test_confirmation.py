@@ -106,6 +106,15 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
         assert len(kb.search("okapi").hits) == 2
 
 
+def test_a_learning_that_was_saved_just_before_is_known(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    with watched(folder, open_kb) as kb:
+        for place in ("barn", "river", "savanna", "forest", "desert"):
+            text = f"The okapi of the {place} sleeps at noon."
+            (folder / f"memory/learnings/{place}.md").write_text(f"---\nid: the-{place}\nkind: fact\n---\n{text}\n")
+            assert kb.learn(text).id == f"the-{place}"
+
+
 def test_a_watcher_of_another_index_is_not_believed(vault: Vault, open_kb: Open) -> None:
     folder = vault(NOTES)
     with watched(folder, open_kb) as kb:

@@ -204,17 +204,20 @@ class VaultIndex:
         """
         index = self.index
         must_build = self._must_build(index)
-        if not must_build and (self._held_up_to_date or (ask_watcher and self._watcher_confirms(index))):
+        if self._held_up_to_date and not must_build:
+            return Refreshed()
+        regions = self.unconfirmed_regions(index) if ask_watcher else None
+        if regions == ():
             return Refreshed()
         if self._time_limit is not None:
             self._refresh_within(self._time_limit, index, must_build=must_build)
             return Refreshed()
         problems: list[Problem] = []
-        if not must_build and not has_changed_files(self._vault, index, problems=problems):
+        if not must_build and not has_changed_files(self._vault, index, regions, problems):
             return Refreshed(0, _describe_unlisted(problems))
         wait = _SEARCH_WAIT_SECONDS if index.generation else _FIRST_INDEX_WAIT_SECONDS
         try:
-            report = self._sync_locked(wait if may_wait or not index.generation else 0, progress=progress)
+            report = self._sync_locked(wait if may_wait or not index.generation else 0, regions, progress=progress)
         except VaultBusy:
             return self._describe_pending(index, "another process is indexing") if may_wait else Refreshed()
         except InvalidSettings as exc:
@@ -228,21 +231,20 @@ class VaultIndex:
     def _must_build(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
-    def _watcher_confirms(self, index: SqliteIndex) -> bool:
-        """Return whether a watcher keeps the index, so that not all files need be compared."""
+    def unconfirmed_regions(self, index: SqliteIndex) -> Regions:
+        """Return the regions whose files have to be compared: None for all, unless a watcher keeps the index."""
         machine = self._file.parent
-        if identify_file(self._file) != self._opened_as:
-            return False  # a watcher keeps the one that is there now
+        if self._must_build(index) or identify_file(self._file) != self._opened_as:
+            return None  # a watcher keeps the index that is there now
         if self._vault.trusts_watcher:
-            return has_watcher(machine)
+            return () if has_watcher(machine) else None
         files = index.count_files()
         seconds = max(_LEAST_SECONDS, files * _SECONDS_PER_FILE)
         # No watcher answers on other systems.
         if files < _LARGE or sys.platform != "linux" or not is_confirmed(machine, seconds):
-            return False
+            return None
         # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
-        regions = (GLOBAL_PREFIX, "") if self._vault.memory else (GLOBAL_PREFIX,)
-        return not has_changed_files(self._vault, index, regions)
+        return (GLOBAL_PREFIX, "") if self._vault.memory else (GLOBAL_PREFIX,)
 
     def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
         """Update a small index; a large one, or one that takes longer, is left to a process in the background."""

@@ -151,9 +151,9 @@ class EntryVerbs:
         from memory_kb.index.sync import UnindexedNotes
 
         def find(index: SqliteIndex) -> tuple[StoredEntry | None, bool]:
-            newer = UnindexedNotes(self._vault, index)
+            newer, regions = UnindexedNotes(self._vault, index), self._index.unconfirmed_regions(index)
             with closing(newer.index), index.snapshot():
-                newer.read(None)
+                newer.read(regions)
                 is_left = not newer.is_whole
                 while True:
                     found = (
