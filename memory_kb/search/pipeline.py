@@ -221,10 +221,7 @@ def without_shadowed(index: Index, pool: Sequence[ScoredPassage], filters: Filte
 
 
 def _find_further(index: Index, search: Search, trace: SearchTrace) -> Iterator[list[ScoredSection]]:
-    """Yield more sections, best first: candidates that were not cut, then those that are none.
-
-    The relevance of the latter is their score as a share of the best candidate's.
-    """
+    """Yield more sections, best first: candidates that were not cut, then others by their share of the best BM25."""
     cut = {item.passage.key for item in trace.scored}
     if uncut := [one for one in trace.sections if one.candidate.key not in cut]:
         yield uncut
