@@ -116,6 +116,13 @@ def test_a_large_file_is_indexed_up_to_the_limit_and_says_only_that(
     assert len(texts.encode()) > 600
 
 
+def test_a_large_file_without_an_id_is_shown_whole(vault: Vault, open_kb: Open) -> None:
+    content = "zebra\n" * 500
+    kb = open_kb(vault({"memory/learnings/a.md": content, "memory/config.yaml": "index: {max_file_bytes: 1000}\n"}))
+    (entry,) = kb.list()
+    assert kb.show(entry.id).text == kb.show("memory/learnings/a.md").text == content
+
+
 def test_one_line_behind_frontmatter_is_indexed_up_to_the_limit_too(vault: Vault, open_kb: Open) -> None:
     line = "zebra " * 300_000
     kb = open_kb(
