@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from memory_kb.store.open_vault import keep_memory, open_vault
+from memory_kb.store.open_vault import reopen_vault
 
 if TYPE_CHECKING:
     import threading
@@ -89,18 +89,7 @@ class Services:
 
     def reopen(self) -> Self:
         """Open the vault once more, as it is now: moved, or with other settings."""
-        known = self.vault
-        if known.memory:
-            keep_memory(known.memory, known.environ)
-        return type(self)(
-            open_vault(
-                *known.named,
-                environ=known.environ,
-                clock=known.clock,
-                allow_secret=known.allows_secrets,
-                trust_watcher=known.trusts_watcher,
-            )
-        )
+        return type(self)(reopen_vault(self.vault))
 
     def __enter__(self) -> Self:
         return self
@@ -226,9 +215,7 @@ class Services:
     def watching(self) -> Watching:
         from memory_kb.index.watch import Watching
 
-        return Watching(
-            self.vault, lambda: self.reopen().vault, (IdleMaintenance(self.reopen),) if self.vault.memory else ()
-        )
+        return Watching(self.vault, (IdleMaintenance(self.reopen),) if self.vault.memory else ())
 
     @cached_property
     def listing(self) -> Listing:

@@ -9,14 +9,13 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
 from memory_kb.store.open_vault import keep_memory
 from memory_kb.text import on_one_line
-from memory_kb.vault import hold_lock, identify_vault
+from memory_kb.vault import Vault, hold_lock, identify_vault
 
 _T = TypeVar("_T")
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
@@ -28,7 +27,7 @@ class NamedVault:
 
     def __init__(self, vault: str | None, home: str | None, environ: dict[str, str]) -> None:
         self.vault, self.home, self.environ = vault, home, environ
-        self._memory: Path | None = None
+        self._last: Vault | None = None
 
     @classmethod
     def absolute(cls, vault: str | None, home: str | None) -> NamedVault:
@@ -38,10 +37,10 @@ class NamedVault:
 
     def open(self, *, trust_watcher: bool = False) -> KnowledgeBase:
         """Open the vault; it is an error if it had a `memory/` before, and has none now."""
-        if self._memory:
-            keep_memory(self._memory, self.environ)
+        if self._last:
+            keep_memory(self._last)
         kb = KnowledgeBase.open(self.vault, self.home, environ=self.environ, trust_watcher=trust_watcher)
-        self._memory = kb.vault.memory or self._memory
+        self._last = kb.vault
         return kb
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -219,6 +220,17 @@ def test_it_ends_when_stopped(start: Start, number: int, code: int) -> None:
     assert server.ask("/").status == 200
     ended, said = server.end(number)
     assert ended == code and "Traceback" not in said and (server.process.stdout is None or server.process.stdout.closed)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals are others there")
+def test_a_second_ctrl_c_changes_nothing(start: Start) -> None:
+    server = start(FILES)
+    server.process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # an answer says that the first was seen
+        server.ask("/generation")
+    ended, said = server.end(signal.SIGINT)
+    assert ended == 130 and "Traceback" not in said
 
 
 def test_a_place_that_is_taken_is_one_sentence(start: Start, run: Run) -> None:

@@ -22,6 +22,7 @@ from memory_kb.index.vector_search import open_vector_search
 from memory_kb.model import Problem, SyncReport
 from memory_kb.regular_files import make_folder
 from memory_kb.reports import WatchReport
+from memory_kb.store.open_vault import reopen_vault
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import pluralize
 from memory_kb.vault import Vault, hold_lock, identify_vault
@@ -53,9 +54,8 @@ _FAILURES = (MemoryKBError, OSError, sqlite3.Error)
 class Watching:
     """The verb watch."""
 
-    def __init__(self, vault: Vault, reopen: Callable[[], Vault], idle_steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, vault: Vault, idle_steps: tuple[Step, ...] = ()) -> None:
         self._vault = vault
-        self._reopen = reopen
         self._idle_steps = idle_steps
 
     def watch(
@@ -77,10 +77,10 @@ class Watching:
         `watch.reconcile_seconds`.
         """
         stop, notify = stop or threading.Event(), on_notice or (lambda _: None)
-        cause, failure = "start", ""
+        vault, cause, failure = self._vault, "start", ""
         while not stop.is_set():
             try:
-                vault = self._reopen()
+                vault = reopen_vault(vault)
                 polls = vault.settings.watch.poll if poll is None else poll
                 watch = _Watch(vault, stop, on_batch or (lambda _: None), notify, polls=polls)
             except _FAILURES as exc:

@@ -59,16 +59,37 @@ def open_vault(
     )
 
 
-def keep_memory(memory: Path, environ: Mapping[str, str]) -> None:
+def reopen_vault(known: Vault) -> Vault:
+    """Open a vault once more, as it is now: moved, or with other settings.
+
+    Raises:
+        VaultNotFound: the vault or its `memory/` is gone; it may have been moved away for a while.
+    """
+    keep_memory(known)
+    return open_vault(
+        *known.named,
+        environ=known.environ,
+        clock=known.clock,
+        allow_secret=known.allows_secrets,
+        trust_watcher=known.trusts_watcher,
+    )
+
+
+def keep_memory(known: Vault) -> None:
     """Make sure that a vault can be opened again with its `memory/`, and not as the plain folder around that.
+
+    Where its name leads elsewhere by now, as that of a link may, another vault is opened.
 
     Raises:
         VaultNotFound: the folder is gone; it may have been moved away for a while.
     """
+    memory = known.memory
+    if memory is None or Path(os.path.realpath(known.named[0])) not in (known.folder, memory):
+        return
     if not memory.is_dir():
         raise VaultNotFound(f"{memory} is gone", "put it back, or start this again without it")
     if not is_memory_folder(memory):
-        prepare_machine(memory / MACHINE, load_seal_key(environ, [memory]))
+        prepare_machine(memory / MACHINE, load_seal_key(known.environ, [memory]))
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
