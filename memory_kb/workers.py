@@ -165,7 +165,7 @@ class Workers:
 
     def __init__(self, named: NamedVault, say: Callable[[str], None], *, trust_watcher: bool = False) -> None:
         self.reading = Worker(named, "memory-kb reads", trust_watcher=trust_watcher)
-        self.studying = Worker(named, "memory-kb slow reads", trust_watcher=trust_watcher)
+        self.slow_reading = Worker(named, "memory-kb slow reads", trust_watcher=trust_watcher)
         self.writing = Worker(named, "memory-kb writes")
         self.watcher = VaultWatcher(named, say)
 
@@ -173,6 +173,6 @@ class Workers:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""
         self.watcher.end(0.0)
         self.reading.close(0.0)
-        self.studying.close(0.0)
+        self.slow_reading.close(0.0)
         self.writing.close(patience, last)
         self.watcher.end(GRACE_SECONDS)

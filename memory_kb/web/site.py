@@ -125,7 +125,7 @@ class PageRequest(NamedTuple):
 
 #: What answers a request, in a thread that may wait for the disk; and which thread that is.
 Handler = Callable[[PageRequest], Response]
-Effort = Literal["read", "study", "write"]
+Effort = Literal["read", "slow-read", "write"]
 
 
 class Site:
@@ -152,7 +152,7 @@ class Site:
     async def run(self, effort: Effort, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run some work in the thread for that; a read that follows a write sees it."""
         if effort != "write":
-            worker = self._workers.reading if effort == "read" else self._workers.studying
+            worker = self._workers.reading if effort == "read" else self._workers.slow_reading
             return await worker.ask(self._with_latest_writes(work))
 
         def write(kb: KnowledgeBase) -> _T:
@@ -195,7 +195,7 @@ class Site:
             if is_watching:
                 self._workers.watcher.begin()
             with contextlib.suppress(RuntimeError):  # the server has ended
-                self._workers.studying.submit(self._with_latest_writes(fill_review))
+                self._workers.slow_reading.submit(self._with_latest_writes(fill_review))
 
         def fill_review(kb: KnowledgeBase) -> object:
             return self.cached(kb, "review", lambda kb: kb.review.list())
@@ -271,7 +271,7 @@ class PageRoute(NamedTuple):
     """What answers at a path.
 
     Attributes:
-        effort: `read` for what is quick, `study` for a read that would delay answers to typing, `write`.
+        effort: `read` for what is quick, `slow-read` for what would delay answers to typing, `write`.
         takes_old_forms: whether the handler itself refuses a form of a page from before a restart.
     """
 
