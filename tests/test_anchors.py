@@ -151,3 +151,10 @@ def test_other_site_generators_name_headings_too(heading: str, anchor: str) -> N
     found = find_anchor(f"# Tea\n\n{heading}\n\nText.\n", anchor)
     assert found is not None and found.start == 7
     assert find_anchor(f"# Tea\n\n{heading}\n", f"{anchor}-2") is None
+
+
+def test_braces_in_code_name_no_place() -> None:
+    note = "# Blocks\n\nSay `{{#each}}`.\n\n```hbs\n{{#each people}}\n```\n\n## Each\n"
+    found = find_anchor(note, "each")
+    assert found is not None and note[found.start : found.end] == "## Each"
+    assert find_anchor(note.replace("## Each", "## All"), "each") is None

@@ -94,21 +94,24 @@ def find_anchor(text: str, anchor: str) -> Span | None:
     """
     anchor = anchor.strip()
     if anchor.startswith("^"):
-        line = re.compile(
-            rf"^[^\n]*?(?:^|[ \t\]])\^{re.escape(anchor[1:])}(?=[ \t]*\r?$)", re.MULTILINE | re.IGNORECASE
-        )
-        hidden = list(find_code(text)) if "^" in text else []
-        places = (Span(*found.span()) for found in line.finditer(text))
-        return next((one for one in places if not any(code.start < one.end <= code.end for code in hidden)), None)
+        block = rf"^[^\n]*?(?:^|[ \t\]])(?P<prose>\^{re.escape(anchor[1:])})(?=[ \t]*\r?$)"
+        return _find_outside_code(block, text)
     quoted = re.escape(anchor)
-    address = rf"<\w[^<>\n]*\s(?:id|name)=[\"']?{quoted}[\"'\s/>]|\{{[^{{}}\n]*#{quoted}(?=[\s}}])"
-    named = re.compile(rf"^.*(?:{address}).*\S", re.IGNORECASE | re.MULTILINE).search(text)
-    if named:
-        return Span(*named.span())
+    element, braces = rf"<\w[^<>\n]*\s(?:id|name)=[\"']?{quoted}[\"'\s/>]", rf"\{{[^{{}}\n]*#{quoted}(?=[\s}}])"
+    if found := _find_outside_code(rf"^.*(?:{element}|(?P<prose>{braces})).*\S", text):
+        return found
     headings = list(find_headings(text))
     names = dict.fromkeys((anchor, _RANGE.sub("", anchor)))
-    found = (_find_by_words(headings, name) or _find_by_address(headings, name) for name in names)
-    return next(filter(None, found), None)
+    places = (_find_by_words(headings, name) or _find_by_address(headings, name) for name in names)
+    return next(filter(None, places), None)
+
+
+def _find_outside_code(line: str, text: str) -> Span | None:
+    """Return the first line that matches an expression, without those where its group `prose` is in code."""
+    found = list(re.compile(line, re.IGNORECASE | re.MULTILINE).finditer(text))
+    hidden = list(find_code(text)) if found else []
+    seen = (one for one in found if not any(code.start < one.end("prose") <= code.end for code in hidden))
+    return next((Span(*one.span()) for one in seen), None)
 
 
 def _find_by_words(headings: Sequence[Heading], anchor: str) -> Span | None:
