@@ -246,6 +246,31 @@ def test_the_passage_that_means_it_is_returned_of_a_long_note(open_with: Open) -
     assert len(hit.text) < 1_000
 
 
+OTHERS = [f"On gardens {number}. " + f"Rivers{number} and mountains. " * 20 for number in range(3)]
+CAR = "Our automobile stands outside. " * 14
+
+
+def test_a_passage_is_as_near_by_itself_as_among_others(open_with: Open) -> None:
+    kb = open_with(FILLER | {"alone.md": CAR, "among.md": "\n\n".join([OTHERS[0], CAR, OTHERS[1]])})
+    alone, among = kb.search("vehicle", mode="vector").hits[:2]
+    assert {alone.path, among.path} == {"alone.md", "among.md"}
+    assert among.parts.vector == pytest.approx(alone.parts.vector, abs=0.01)
+
+
+def test_each_passage_of_a_note_that_means_it_is_found(open_with: Open) -> None:
+    kb = open_with(FILLER | {"long.md": "\n\n".join([CAR, OTHERS[0], CAR.replace("outside", "inside"), OTHERS[1]])})
+    texts = [hit.text for hit in kb.search("vehicle", mode="vector").hits if "automobile" in hit.text]
+    assert ["inside" in text for text in texts].count(True) == 1
+    assert len(texts) == 2
+
+
+def test_a_note_that_says_the_query_as_it_is_comes_before_one_that_means_the_same(open_with: Open) -> None:
+    words = "The vehicle is kept in the yard."
+    said = f"{OTHERS[0][:300]} {words} {OTHERS[1][:300]}"
+    kb = open_with(FILLER | {"said.md": said, "meant.md": "Automobile, automobile, yard kept."})
+    assert found(kb, words)[0] == "said.md"
+
+
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 30])
 def test_filters_leave_the_best_of_those_that_pass(open_with: Open, every: int) -> None:
     """However many of the best matches a filter takes out, those it leaves come in their order."""

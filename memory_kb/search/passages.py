@@ -194,7 +194,7 @@ def find_passages(
     chunks: Mapping[int, StoredChunk],
     nearness: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Passage]:
-    """Return the passages that say a word of the query, and of every section that of the most `nearness`.
+    """Return the passages that say a word of the query or stand out by their `nearness`.
 
     A section without either is a passage by itself, worth nothing by its words.
     """
@@ -202,20 +202,20 @@ def find_passages(
     weights = finder.weights if finder else {}
     passages: list[Passage] = []
     for key, chunk in chunks.items():
-        near = (nearness or {}).get(key)
-        nearest = near.index(max(near)) if near else None
-        passages += _cut(weights, nearest, chunk, occurrences.get(key, Occurrences((), (), ())))
+        near = (nearness or {}).get(key, ())
+        passages += _cut(weights, near, chunk, occurrences.get(key, Occurrences((), (), ())))
     return passages
 
 
 def _cut(
-    weights: Mapping[str, float], nearest: int | None, chunk: StoredChunk, occurrences: Occurrences
+    weights: Mapping[str, float], near: Sequence[float], chunk: StoredChunk, occurrences: Occurrences
 ) -> list[Passage]:
     above, passages = _count_above(occurrences, {}), list[Passage]()
-    pieces = cut_passages(chunk.content) if any(occurrences) or nearest is not None else ()
+    pieces = cut_passages(chunk.content) if any(occurrences) or any(near) else ()
+    is_said_above = not (occurrences.content or any(near))
     for number, (start, end, _) in enumerate(pieces):
         found = [word for word in occurrences.content if start <= word.start < end]
-        if found or number == nearest or (nearest is None and not (occurrences.content or number)):
+        if found or any(near[number : number + 1]) or (is_said_above and not number):
             own = _score(weights, _count(found, 1.0, above), (end - start) / _USUAL)
             passages.append(Passage(chunk.key, number, number == len(pieces) - 1, start, end, own))
     return passages or [Passage(chunk.key, 0, True, 0, len(chunk.content), _score(weights, above, 0))]

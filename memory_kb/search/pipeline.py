@@ -103,7 +103,8 @@ def trace_search(index: Index, search: Search) -> SearchTrace:
     # The score of a text that says every word of the query once.
     full_score = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     meaning_weight = _weigh_meaning(texts, full_score)
-    trusted = found.trusted * meaning_weight
+    # Nothing is nearer in meaning than the query itself.
+    trusted = 0.0 if any(text.is_literal for text in texts.values()) else found.trusted * meaning_weight
     sections = _score_sections(search, found, texts, trusted)
     competing = _choose_competing(sections, by_entry=request.is_task)
 

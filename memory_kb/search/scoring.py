@@ -41,10 +41,14 @@ _SIGN = lazy_regex(r"[!-/:-@\[-`{-~]")
 
 
 class TextScore(NamedTuple):
-    """The text score of a section: its BM25, and a bonus for title, headings, wording and who speaks."""
+    """The text score of a section: its BM25, and a bonus for title, headings, wording and who speaks.
+
+    `is_literal` says that the section has all words of a query of several one after the other.
+    """
 
     own: float
     bonus: float
+    is_literal: bool = False
 
     @property
     def total(self) -> float:
@@ -90,19 +94,19 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for key, rank in pairs.items():
         own[key] -= PAIR_SHARE * rank
     bonus = _compare_headings(query, candidates)
-    saying: Collection[int] = keys
+    literal: Collection[int] = ()
     if whole := query.whole:
         # A section that says the whole query says the pairs in it, too.
         may_say = list(pairs) if any(pair.strip('"') in whole for pair in query.pairs) else keys
-        saying = index.matching([whole], may_say)[whole] if may_say else ()
-        for key in saying:
+        literal = index.matching([whole], may_say)[whole] if may_say else ()
+        for key in literal:
             bonus[key] += WHOLE_BONUS
-    for key in _find_writing(index, " ".join(query.words), saying):
+    for key in _find_writing(index, " ".join(query.words), literal if whole else keys):
         bonus[key] += SIGNS_BONUS
     for candidate in candidates:
         if candidate.headings.partition(" > ")[0].lower() == _ASSISTANT:
             bonus[candidate.key] -= ASSISTANT_LOSS * (1.0 + bonus[candidate.key])
-    return {key: TextScore(own[key], bonus[key]) for key in keys}
+    return {key: TextScore(own[key], bonus[key], key in literal) for key in keys}
 
 
 def _find_writing(index: Index, text: str, keys: Collection[int]) -> list[int]:

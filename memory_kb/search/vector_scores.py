@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NEAREST = 100
 LEAST_NEARNESS = 0.04
 #: Standard deviations above the mean that make a vector score of 1.
-DEVIATIONS = 12.0
+DEVIATIONS = 10.0
 #: Chunks below which the deviation says little.
 SMALL = 30
 
@@ -112,9 +112,9 @@ def similarities(vector_query: VectorQuery) -> Floats:
 def score_nearness(vector_query: VectorQuery) -> Nearness:
     """Return how near all passages, and so all chunks, are to a query.
 
-    Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far that
-    exceeds all others, in standard deviations of this query's cosines: it is the same for models whose cosines are
-    high and narrow. A table too small to have a deviation worth the name is measured by what is left to 1 instead.
+    What counts is how far a passage's cosine exceeds all others, in standard deviations of this query's cosines: it is
+    the same for models whose cosines are high and narrow. A table too small to have a deviation worth the name is
+    measured by what is left to 1 instead.
     Where the nearest of many is no nearer than by chance, as in a language that the model does not know, it is trusted
     less.
     """
@@ -123,11 +123,9 @@ def score_nearness(vector_query: VectorQuery) -> Nearness:
     table, cosines = vector_query.table, similarities(vector_query)
     alive = slice(None) if table.alive is None else table.alive
     repeated, cosines = table.keys[alive], cosines[alive]
-    keys, starts, sizes = np.unique(repeated, return_index=True, return_counts=True)
+    keys, starts = np.unique(repeated, return_index=True)
     if not len(keys):
         return Nearness(keys, cosines, starts, cosines)
-    around = np.repeat(np.add.reduceat(cosines, starts) / sizes, sizes)
-    cosines = (0.5 * (cosines + around)).astype(np.float32)
     ordinary = cosines if table.sample is None else cosines[table.sample]
     squared = len(cosines) ** 2
     mean, deviation = float(ordinary.mean(dtype=np.float64)), float(ordinary.std(dtype=np.float64))
