@@ -89,6 +89,16 @@ def test_a_transcript_cannot_name_a_file_elsewhere(name: str, open_kb: Open, fol
     assert "/" not in report.session
 
 
+@pytest.mark.parametrize("name", [".memory-kb", ".memory-kb.foreign-2"])
+def test_our_own_logs_in_a_folder_are_no_transcripts(name: str, open_kb: Open, folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "project"
+    (source / name / "log").mkdir(parents=True)
+    write(source / name / "log/decisions.jsonl", [{"run": "a"}])
+    write(source / "c.jsonl", [claude("user", "Hi.", "u1")])
+    (report,) = open_kb(folder).sessions.import_(source, any_project=True)
+    assert (report.added, report.problems) == (2, ())
+
+
 def test_what_is_no_transcript_is_refused(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     with pytest.raises(UnreadableInput, match="no transcript"):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
+from memory_kb.regular_files import MACHINE
 from memory_kb.reports import SessionImported
 from memory_kb.sessions import TRANSCRIPT_FORMATS, json_transcripts, markdown_chats
 from memory_kb.sessions.transcripts import MAX_RECORD, LineResult, RawLine, Reader, records_of
@@ -27,7 +28,7 @@ from memory_kb.text import hash_of
 _SHOWN_PROBLEMS = 20
 #: What a conversation in Markdown may be called; of other files it would mean nothing that they hold no turns.
 _PROSE = (".md", ".markdown", ".txt")
-_FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", ".venv", "venv"})
+_FOLDERS_LEFT = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv"})
 #: Records in which a transcript says where it worked.
 _START_WITHIN = 1_000
 #: When a conversation began, as the name of its file says it.
@@ -219,7 +220,8 @@ class TranscriptImport:
 def _find_transcripts(folder: Path) -> Iterator[Path]:
     """Yield the files that may hold transcripts at any depth, in order; hidden folders are looked into."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _FOLDERS_LEFT)
+        # Machine folders have logs of ours, those that were set aside too.
+        folders[:] = sorted(name for name in folders if name not in _FOLDERS_LEFT and not name.startswith(MACHINE))
         yield from (Path(place, name) for name in sorted(names) if name.endswith((".jsonl", ".json", ".md")))
 
 
