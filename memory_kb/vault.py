@@ -193,9 +193,10 @@ def find_vault(
     try:
         place = _named_folder(Path(named).expanduser()) if named else _enclosing_folder(cwd)
     except (OSError, RuntimeError, ValueError) as exc:
-        raise VaultNotFound(
-            f"the vault {str(named)[:80]} cannot be opened: {getattr(exc, 'strerror', None) or exc}"
-        ) from exc
+        what = str(getattr(exc, "filename", None) or named)[-80:]
+        reason = getattr(exc, "strerror", None) or exc
+        hint = "check the name and the permissions, or name another with --vault"
+        raise VaultNotFound(f"the vault cannot be opened: {what}: {reason}", hint) from exc
     memory = place / "memory"
     is_memory = is_memory_folder(memory)
     named_home = home or environ.get("MEMORY_KB_HOME")

@@ -35,6 +35,7 @@ notes = calling.notes
         (["show", "nothing-like-it"], 4, "no entry 'nothing-like-it'"),
         (["forget", "nothing-like-it"], 4, "no entry"),
         (["--vault", "/does/not/exist", "search", "x"], 3, "does not exist"),
+        (["--vault", "n" * 300, "search", "x"], 3, f"the vault cannot be opened: {'n' * 80}: File name too long"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
