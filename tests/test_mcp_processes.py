@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -116,6 +117,23 @@ def test_while_the_memories_are_away_nothing_is_stored_beside_them(project: Path
             away.rename(project / "memory")
             told = await ask(client, "memory_learn", text="Okapis are shy.")
             assert told.path.startswith("memory/learnings/")
+
+    run(work)
+
+
+def test_a_link_that_leads_to_another_vault_now_is_followed(project: Path, home: Path, tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "current"
+    (other / "memory/learnings").mkdir(parents=True)
+    (other / "memory/learnings/okapi.md").write_text("# Okapis\n\nThe okapi is shy.\n")
+    link.symlink_to(project)
+
+    async def work() -> None:
+        async with inside(link, home) as client:
+            assert (await ask(client, "memory_recall", query="linter")).ids
+            link.unlink()
+            link.symlink_to(other)
+            shutil.rmtree(project)
+            assert "okapi is shy" in (await ask(client, "memory_recall", query="okapi")).text
 
     run(work)
 

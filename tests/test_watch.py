@@ -274,6 +274,16 @@ def test_a_vault_that_is_moved_away_is_waited_for(vault: MakeVault, open_kb: Ope
         assert all(one.endswith(("; trying again", "can be watched again")) for one in watching.notices[1:])
 
 
+def test_the_memories_that_a_folder_got_under_a_watch_are_waited_for(vault: MakeVault, open_kb: Open) -> None:
+    folder = vault({"README.md": "zebra\n"})
+    memory, away = folder / "memory", folder.parent / "away"
+    with Watching(open_kb(folder)) as watching:
+        write_files(folder, {"memory/a.md": "camel\n", "memory/config.yaml": ""})
+        eventually((memory / ".memory-kb/.memory.db").exists, lambda: watching.reports)
+        memory.rename(away)
+        eventually(lambda: f"{memory} is gone; trying again" in watching.notices, lambda: watching.notices)
+
+
 def test_another_vault_of_that_name_is_watched_instead(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": ""})
     other = write_files(folder.with_name("other"), {"memory/b.md": "camel\n", "memory/config.yaml": ""})
