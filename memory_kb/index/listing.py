@@ -190,7 +190,8 @@ class Listing:
         entry = self._index.read(lambda index: find_entry_by_name(self._vault, index, wanted))
         text, _ = decode_note(read_note_text(self._vault, entry.path).data)
         for parsed in parse_document(text, entry.path).entries:
-            if parsed.id == entry.id:
+            # The index has only the beginning of a long file, and made the id of an entry without one from that.
+            if parsed.id == entry.id or not parsed.has_own_id:
                 source = text[parsed.span.start : parsed.span.end]
                 last = parsed.line + source.rstrip().count("\n")
                 if parsed.line <= entry.line <= last + 1:
