@@ -6,10 +6,13 @@ import hmac
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from memory_kb.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _Scope = MutableMapping[str, Any]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -131,8 +134,15 @@ def run_server(app: Any, listening: socket.socket) -> int:
     quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
     # Uvicorn raises the signal that ended it once more, for the handler before its own.
     signal.signal(signal.SIGTERM, lambda *_: None)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # It ends within a second; a second Ctrl-C would break that off with a traceback.
+            if not self.should_exit:
+                super().handle_exit(sig, frame)
+
     try:
-        uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet)).run(sockets=[listening])
+        Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet)).run(sockets=[listening])
     except KeyboardInterrupt:
         return 130
     return 0
