@@ -113,7 +113,7 @@ def test_of_many_findings_the_first_are_listed(run: Run, vault: Vault) -> None:
     assert len(run("--vault", folder, "doctor", "--all").stdout.splitlines()) == 60
 
 
-def test_the_same_unknown_word_is_one_line(run: Run, vault: Vault) -> None:
+def test_the_same_unknown_word_is_one_line(run: Run, vault: Vault, open_kb: Open) -> None:
     notes = {f"{number}.md": "---\nstatus: sprouting\n---\nText.\n" for number in range(60)}
     folder = vault({**notes, "z.md": "See [x](gone.md).\n"})
     said = "0.md:2: status sprouting is not a known word; read as the default (and in 59 more places)"
@@ -121,6 +121,8 @@ def test_the_same_unknown_word_is_one_line(run: Run, vault: Vault) -> None:
     told = run("--vault", folder, "lint")
     assert told.stdout.splitlines() == [said, "z.md:1: the link to 'gone.md' leads to no file"]
     assert told.stderr.splitlines() == ["--all lists every place", "61 findings"]
+    kept = open_kb(folder).last_look("lint").look
+    assert kept is not None and [one.path for one in kept.first[:2]] == ["z.md", "0.md"]
     assert len(run("--vault", folder, "lint", "--all").stdout.splitlines()) == 61
 
 
