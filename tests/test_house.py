@@ -87,6 +87,7 @@ def test_public_names_can_be_imported() -> None:
         ),
         ([("none", "list")], ("memory_kb.git", "memory_kb.web_queries")),
         ([("none", "status")], ("subprocess",)),
+        ([("none", "index")], ("json",)),
     ],
     ids=[
         "a search loads nothing heavy",
@@ -95,6 +96,7 @@ def test_public_names_can_be_imported() -> None:
         "the words of options load no room",
         "a list loads no git",
         "a status starts nothing",
+        "an index without changes loads no JSON",
     ],
 )
 def test_what_is_not_needed_is_not_loaded(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -76,7 +75,11 @@ class SqliteWriter:
         """Add a file; its old rows are replaced."""
         if is_known:
             self._unindex(file.path)
-        listed = json.dumps(problems, ensure_ascii=False) if problems else None
+        listed = None
+        if problems:
+            import json
+
+            listed = json.dumps(problems, ensure_ascii=False)
         self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, listed))
         self._changes += 1
         for chunk in chunks:
