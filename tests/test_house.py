@@ -86,7 +86,7 @@ def test_public_names_can_be_imported() -> None:
             ("memory_kb.vault", "memory_kb.markdown", "memory_kb.index"),
         ),
         ([("none", "list")], ("memory_kb.git", "memory_kb.web_queries")),
-        ([("none", "status")], ("subprocess",)),
+        ([("none", "status")], ("subprocess", "unicodedata")),
         ([("none", "index")], ("json",)),
     ],
     ids=[

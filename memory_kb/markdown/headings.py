@@ -2,7 +2,6 @@
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -140,6 +139,8 @@ def _find_by_address(headings: Sequence[Heading], anchor: str) -> Span | None:
 
 
 def _without_accents(address: str) -> str:
+    import unicodedata
+
     return re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", address))
 
 
