@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -168,9 +169,13 @@ def test_weights_and_fusion_are_settings(open_with: Open) -> None:
     assert {"car.md", "word.md"} <= set(found(open_with(notes, MEMORY_KB_RANKING_FUSION="rrf"), "vehicle"))
 
 
-def test_explain_says_both_sides(open_with: Open) -> None:
-    kb = open_with(FILLER | {"car.md": "Our automobile stands outside."})
-    assert any("nearness in meaning" in line for line in kb.search("vehicle", explain=True).hits[0].explanation)
+def test_explain_adds_up_both_sides(open_with: Open) -> None:
+    kb = open_with(FILLER | {"car.md": "Our automobile stands outside, for a vehicle of gardens."})
+    lines = kb.search("vehicle registration", explain=True).hits[0].explanation
+    (line,) = [line for line in lines if "nearness in meaning" in line]
+    weight, near, rest, words, relevance = map(float, re.findall(r"\d\.\d+", line))
+    assert min(weight, near, rest, words) > 0
+    assert weight * near + rest * words == pytest.approx(relevance, abs=2e-4)
 
 
 # -- the scale of the vector side ------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from memory_kb.search.groups import Group
@@ -46,7 +47,10 @@ def _explain_relevance(scored: ScoredPassage) -> Iterator[str]:
     """Yield what the relevance of a passage is made of: its words, and its nearness in meaning."""
     text, shares = scored.section.text, scored.shares
     if scored.vector is not None and scored.bm25 is not None:
-        yield f"relevance: nearness in meaning {scored.vector:.4f} beside words {scored.bm25:.4f}, of 1 each"
+        near, words, weight = scored.vector, scored.bm25, scored.vector_weight
+        is_sum = math.isclose(scored.relevance, weight * near + (1 - weight) * words)
+        sides = f"{weight:.4f} x nearness in meaning {near:.4f} + {1 - weight:.4f} x words {words:.4f}"
+        yield f"relevance: {sides}{'' if is_sum else ', by their ranks'} = {scored.relevance:.4f}"
     if text and shares:
         name = "relevance" if scored.vector is None else "words"
         terms = [

@@ -301,7 +301,8 @@ class ScoredSection(NamedTuple):
 class ScoredPassage(NamedTuple):
     """A passage of a section with the factors of its score.
 
-    A part that the query does not use is None; `share` is what counts of a further passage of the same section.
+    A part that the query does not use is None; `share` is what counts of a further passage of the same section, and
+    `vector_weight` what nearness counts beside words.
     """
 
     section: ScoredSection
@@ -312,6 +313,7 @@ class ScoredPassage(NamedTuple):
     share: float
     score: float
     shares: WordShares | None = None
+    vector_weight: float = 0.0
 
 
 def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
@@ -332,7 +334,7 @@ def score_passages(
 
     Of the passages of one section only the best counts in full. `shares` are what their words are made of.
     """
-    relevance = fuse(parts, len(passages), ranking)
+    relevance, vector_weight = fuse(parts, len(passages), ranking), parts.weigh_vectors(ranking)
     further = Counter[int]()
     scored = []
     for place in sorted(range(len(passages)), key=lambda place: -relevance[place]):
@@ -341,9 +343,9 @@ def score_passages(
         share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[passage.key]
         further[passage.key] += 1
         bm25, vector = (None if one is None else one[place] for one in parts[:2])
-        score = share * section.weight.apply(relevance[place])
-        own = shares[place] if shares else None
-        scored.append(ScoredPassage(section, passage, bm25, vector, relevance[place], share, score, own))
+        fit, own = relevance[place], shares[place] if shares else None
+        score = share * section.weight.apply(fit)
+        scored.append(ScoredPassage(section, passage, bm25, vector, fit, share, score, own, vector_weight))
     scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 
@@ -358,6 +360,11 @@ class RelevanceParts(NamedTuple):
     nearness: Sequence[float] | None = None
     trusted: float = 1.0
 
+    def weigh_vectors(self, ranking: Ranking) -> float:
+        """Return what nearness counts beside words, from 0 to 1."""
+        share = ranking.vector_weight / ((ranking.vector_weight + ranking.text_weight) or 1.0)
+        return share * (self.trusted if ranking.text_weight else 1.0)
+
 
 def fuse(parts: RelevanceParts, size: int, ranking: Ranking) -> Sequence[float]:
     """Return the relevance of every one of `size` texts.
@@ -371,13 +378,12 @@ def fuse(parts: RelevanceParts, size: int, ranking: Ranking) -> Sequence[float]:
         >>> fuse(RelevanceParts([1.0, 0.5]), 2, Ranking())
         [1.0, 0.5]
     """
-    words, nearness, trusted = parts
+    words, nearness = parts[:2]
     if words is None or nearness is None:
         return words or nearness or [1.0] * size
     if ranking.fusion != "weighted":
         words, nearness = _by_rank(words), _by_rank(nearness)
-    share = ranking.vector_weight / ((ranking.vector_weight + ranking.text_weight) or 1.0)
-    share *= trusted if ranking.text_weight else 1.0
+    share = parts.weigh_vectors(ranking)
     return [share * near + (1.0 - share) * word for near, word in zip(nearness, words, strict=True)]
 
 
