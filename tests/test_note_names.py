@@ -95,10 +95,13 @@ def test_links_in_fields_are_shown_and_follow_a_new_name(
     assert read(notes, "Field.md") == FIELDS
 
 
-def test_fields_that_a_new_name_would_break_stay_as_they_are(run: Run, notes: Path) -> None:
+@pytest.mark.parametrize("title", ['"Go" first', "Why, not"])
+def test_links_without_quotes_that_a_new_name_would_break_stay_as_they_are(run: Run, notes: Path, title: str) -> None:
     (notes / "Field.md").write_text(FIELDS)
-    assert run("--vault", notes, "rename", "Deploy.md", '"Go" first', "--title").returncode == 0
-    assert read(notes, "Field.md") == FIELDS
+    assert run("--vault", notes, "rename", "Deploy.md", title, "--title").returncode == 0
+    quoted = title.replace('"', '\\"')
+    renamed = FIELDS.replace('"[[How we deploy', f'"[[{quoted}')
+    assert read(notes, "Field.md") == renamed and "  - [[How we deploy]]\n" in renamed
 
 
 @pytest.mark.parametrize(

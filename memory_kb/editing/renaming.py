@@ -259,20 +259,29 @@ def rewrite_note(text: str, path: str, rewrite: Callable[[str], str]) -> str:
 
 
 def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
-    """Return YAML with its texts rewritten, as it was where it could not be read then."""
+    """Return YAML with its texts rewritten; those without quotes stay as they are where YAML would read them apart."""
     import yaml
 
-    pieces, last = list[str](), 0
-    for token in yaml.scan(block, yaml_loader()):
-        if isinstance(token, yaml.ScalarToken) and token.style in ("'", '"'):
+    scalars = [token for token in yaml.scan(block, yaml_loader()) if isinstance(token, yaml.ScalarToken)]
+    quoted = [token for token in scalars if token.style in ("'", '"')]
+    for rewrite_plain in (rewrite, str):
+        pieces, last = list[str](), 0
+        for token in quoted:
             start, end = token.start_mark.index, token.end_mark.index
-            pieces += [rewrite(block[last:start]), _rewrite_quoted(block[start:end], token.value, rewrite)]
+            pieces += [rewrite_plain(block[last:start]), _rewrite_quoted(block[start:end], token.value, rewrite)]
             last = end
-    new = "".join((*pieces, rewrite(block[last:])))
-    with contextlib.suppress(InvalidBlock):
-        load_mapping(new)
-        return new
+        new = "".join((*pieces, rewrite_plain(block[last:])))
+        with contextlib.suppress(InvalidBlock):
+            if _structure(load_mapping(new)) == _structure(load_mapping(block)):
+                return new
     return block
+
+
+def _structure(value: object) -> object:
+    """Return the mappings and lists of a value, without what is in them."""
+    if isinstance(value, dict):
+        return {key: _structure(one) for key, one in value.items()}
+    return [_structure(one) for one in value] if isinstance(value, list) else None
 
 
 def _rewrite_quoted(written: str, value: str, rewrite: Callable[[str], str]) -> str:
