@@ -1,4 +1,4 @@
-"""The protocols of embedding and language models, and a model that is always offline."""
+"""The protocols of embedding and language models."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import TYPE_CHECKING
