@@ -242,8 +242,12 @@ def shown_title(title: str) -> str:
     return _DATED.sub("", title, count=1)
 
 
-def rewrite_note(text: str, path: str, rewrite: Callable[[str], str]) -> str:
-    """Return the text of a file with its parts rewritten; what is in quotes in frontmatter stays in them.
+def rewrite_note(
+    text: str, path: str, rewrite: Callable[[str], str], new_name: Callable[[str], str | None] = lambda _: None
+) -> str:
+    """Return the text of a file with its parts rewritten, and other targets in `links` where `new_name` gives one.
+
+    What is in quotes in frontmatter stays in them.
 
     Example:
         >>> rewrite_note("---\\nup: '[[Tea]]'\\n---\\n[[Tea]]\\n", "a.md", lambda part: part.replace("Tea", "Bob's"))
@@ -253,7 +257,8 @@ def rewrite_note(text: str, path: str, rewrite: Callable[[str], str]) -> str:
     for entry in read_entries(text, path):
         if entry.has_frontmatter and entry.fault is None:
             block = yaml_span(text, entry)
-            pieces += [rewrite(text[last : block.start]), _rewrite_values(text[block.start : block.end], rewrite)]
+            fields = rename_links(text[block.start : block.end], entry, new_name)
+            pieces += [rewrite(text[last : block.start]), _rewrite_values(fields, rewrite)]
             last = block.end
     return "".join((*pieces, rewrite(text[last:])))
 
@@ -411,15 +416,9 @@ def _rewrite_moved(note: NoteText, moving: Moving) -> str:
     def rename(target: str) -> str | None:
         return _new_target(target, note.path, moving)
 
-    text = note.text
     if not note.path.lower().endswith(".md"):
-        return text
-    for entry in reversed(list(read_entries(text, note.path))):
-        if entry.has_frontmatter and entry.fault is None:
-            block = yaml_span(text, entry)
-            fields = rename_links(text[block.start : block.end], entry, rename)
-            text = text[: block.start] + fields + text[block.end :]
-    text = rewrite_note(text, note.path, lambda part: rewrite_targets(part, rename))
+        return note.text
+    text = rewrite_note(note.text, note.path, lambda part: rewrite_targets(part, rename), rename)
     old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
     return _keep_attachments(text, note.path, moving) if old != new or any(map(is_attachment, moving.moves)) else text
 
