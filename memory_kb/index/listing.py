@@ -33,7 +33,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.store.file_edits import read_note_text
-from memory_kb.text import CHARS_PER_TOKEN, printable
+from memory_kb.text import CHARS_PER_TOKEN, note_name, printable
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     words = {word for end in ends for word in (end, quote(end))}
     if not all(map(has_words, words)):
         return index.entries_with_texts(index.file_hashes())
-    in_fields = index.files_with_metadata(['"links"', "[["])
+    names = (entry.id, DAY_PREFIX.sub("", entry.title), note_name(entry.path), *aliases_of(entry))
+    in_fields = index.files_with_metadata(['"links"', *filter(None, names)])
     sources = {entry.path, *in_fields, *index.files_saying(words, "content", _HAS_LINK)}
     return index.entries_with_texts(sources)
 

@@ -415,8 +415,8 @@ class SqliteIndex(Index):
         )
 
     def files_with_metadata(self, parts: Sequence[str]) -> list[str]:
-        """Return the files in which the frontmatter of an entry has, as JSON, one of some parts, in path order."""
-        condition = " OR ".join("instr(metadata, ?)" for _ in parts)
+        """Return the files in which the frontmatter of an entry has, as JSON in any case, one of some parts, in path order."""
+        condition = " OR ".join("instr(lower(metadata), lower(?))" for _ in parts)
         # To sort them, SQLite would go through all chunks.
         having = f"SELECT source FROM chunks WHERE part = 0 AND ({condition})"
         return sorted(set(self._column(having, parts)))
