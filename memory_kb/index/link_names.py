@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.lazy_regex import lazy_regex
-from memory_kb.markdown.links import find_links
+from memory_kb.markdown.links import find_links, is_attachment
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
 from memory_kb.terms import name_key
 from memory_kb.text import read_words
 
 #: The day that a heading may begin with.
 DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
+#: A wikilink in frontmatter as JSON; without quotes YAML reads one as a list in a list.
+_IN_FIELDS = lazy_regex(r'\[\["?([^\[\]|#"]+)')
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def targets_in_fields(entry: StoredEntry) -> tuple[str, ...]:
     """Return the notes that the frontmatter of an entry names in wikilinks, as in `up: "[[Tea]]"`."""
     if not entry.metadata or "[[" not in entry.metadata:
         return ()
-    # Without quotes YAML reads one as a list in a list.
-    return find_targets(entry.metadata.replace('[["', "[[").replace('"]]', "]]"))
+    found = map(str.strip, _IN_FIELDS.findall(entry.metadata))
+    return tuple(dict.fromkeys(target for target in found if target and not is_attachment(target)))
 
 
 def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
