@@ -222,8 +222,8 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
 def outcome_verb(options: Options, /, agent: str, task: str, outcome: str, **chosen: Any) -> int:
     """Record how a task went, and credit what the agent used.
 
-    Rules, pitfalls and skills are credited, each once: those named with --used. Without --used, it is those that were
-    shown for TASK and of whose longer words a third occurs in what the session did, if the session changed a file or
+    Rules, pitfalls and skills are credited, each once: those named with --used, else those shown for TASK that the
+    session made use of. That is so where a third of their longer words occur in what it did, and it changed a file or
     committed. Where nothing was shown for TASK by name, what hooks showed AGENT in its last session within a day counts
     as shown.
 
