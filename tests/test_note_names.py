@@ -95,6 +95,13 @@ def test_links_in_fields_are_shown_and_follow_a_new_name(
     assert read(notes, "Field.md") == FIELDS
 
 
+def test_a_link_in_fields_is_shown_whatever_its_case(run: Run, notes: Path) -> None:
+    (notes / "Äpfel.md").write_text("Round.\n")
+    (notes / "Field.md").write_text('---\nup: "[[äpfel]]"\n---\nText.\n')
+    linked = json.loads(run("--vault", notes, "links", "Äpfel.md", "--json").stdout)
+    assert [one["path"] for one in linked["incoming"]] == ["Field.md"]
+
+
 @pytest.mark.parametrize("title", ['"Go" first', "Why, not"])
 def test_links_without_quotes_that_a_new_name_would_break_stay_as_they_are(run: Run, notes: Path, title: str) -> None:
     (notes / "Field.md").write_text(FIELDS)

@@ -163,7 +163,9 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     if not all(map(has_words, words)):
         return index.entries_with_texts(index.file_hashes())
     names = (entry.id, DAY_PREFIX.sub("", entry.title), note_name(entry.path), *aliases_of(entry))
-    in_fields = index.files_with_metadata(['"links"', *filter(None, names)])
+    # The database knows the case of ASCII letters alone.
+    parts = filter(None, names) if "".join(names).isascii() else ("[[",)
+    in_fields = index.files_with_metadata(['"links"', *parts])
     sources = {entry.path, *in_fields, *index.files_saying(words, "content", _HAS_LINK)}
     return index.entries_with_texts(sources)
 
