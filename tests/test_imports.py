@@ -205,7 +205,7 @@ def test_an_import_is_taken_back_at_once(run: Run, folder: Path, source: Callabl
     assert run("--vault", folder, "undo").returncode == 0
     assert notes_of(folder) == {}
     again = run("--vault", folder, "import", origin).stderr
-    assert "it was reverted or deleted before; to undo that, `memory-kb undo --list` names the run" in again
+    assert "it was reverted or deleted before; where a run did that, `memory-kb undo --list` names it" in again
 
 
 def test_many_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[..., Path]) -> None:

@@ -20,7 +20,7 @@ from memory_kb.model import EVERYTHING, Location
 from memory_kb.store.changes import Change, last_seen, plan_fields, plan_replaced, with_words
 
 #: Why an entry that was made before, and is gone, is not made again.
-DELETED_BEFORE = "it was reverted or deleted before; to undo that, `memory-kb undo --list` names the run"
+DELETED_BEFORE = "it was reverted or deleted before; where a run did that, `memory-kb undo --list` names it"
 _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
