@@ -102,6 +102,11 @@ def test_a_link_in_fields_is_shown_whatever_its_case(run: Run, notes: Path) -> N
     assert [one["path"] for one in linked["incoming"]] == ["Field.md"]
 
 
+def test_lists_in_a_list_are_no_links(run: Run, notes: Path) -> None:
+    (notes / "Field.md").write_text('---\nrows: [["Deploy", "x"], ["y", "z"]]\n---\nText.\n')
+    assert json.loads(run("--vault", notes, "links", "Field.md", "--json").stdout)["outgoing"] == []
+
+
 @pytest.mark.parametrize("title", ['"Go" first', "Why, not"])
 def test_links_without_quotes_that_a_new_name_would_break_stay_as_they_are(run: Run, notes: Path, title: str) -> None:
     (notes / "Field.md").write_text(FIELDS)

@@ -17,7 +17,7 @@ from memory_kb.text import read_words
 #: The day that a heading may begin with.
 DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 #: A wikilink in frontmatter as JSON; without quotes YAML reads one as a list in a list.
-_IN_FIELDS = lazy_regex(r'\[\["?([^\[\]|#"]+)')
+_IN_FIELDS = lazy_regex(r'\[\[("?)([^\[\]|#"]+)[^\[\]"]*\1\]\]')
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def targets_in_fields(entry: StoredEntry) -> tuple[str, ...]:
     """Return the notes that the frontmatter of an entry names in wikilinks, as in `up: "[[Tea]]"`."""
     if not entry.metadata or "[[" not in entry.metadata:
         return ()
-    found = map(str.strip, _IN_FIELDS.findall(entry.metadata))
+    found = (one[2].strip() for one in _IN_FIELDS.finditer(entry.metadata))
     return tuple(dict.fromkeys(target for target in found if target and not is_attachment(target)))
 
 
