@@ -5,7 +5,6 @@ License, Copyright (c) 2019 Zachary Rice; written down anew, with other boundari
 introduce a password in their own words is ours.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from typing import NamedTuple
 

@@ -1,6 +1,5 @@
 """Recognise credentials by their shape, so that none is stored."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 import re

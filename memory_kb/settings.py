@@ -4,7 +4,6 @@ defaults < `$MEMORY_KB_HOME/config.yaml` < the vault's `config.yaml` < `MEMORY_K
 with a cloned repository, so it may not say where files are written or texts are sent.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

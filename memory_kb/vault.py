@@ -1,6 +1,5 @@
 """A vault: its roots, scopes, settings, clock and locks."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import re

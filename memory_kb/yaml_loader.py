@@ -5,7 +5,6 @@ and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<
 and a block whose aliases multiply into something huge is refused before it is expanded.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,6 +1,5 @@
 """The agents we know, as data: their files, their hooks, and where our parts go in them."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from typing import NamedTuple
 

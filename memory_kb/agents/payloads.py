@@ -1,6 +1,5 @@
 """Parse what agents send a hook on stdin, and format the answers."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
 import os
 import re

@@ -3,7 +3,6 @@
 Agents wait for it, so that it parses its few words itself: loading click takes as long as the work.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import sys

@@ -1,6 +1,5 @@
 """Open, check, replace and scrub the databases of the machine folder."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import errno
 import itertools

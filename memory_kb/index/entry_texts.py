@@ -1,6 +1,5 @@
 """Join the chunks of the index to whole entries: their texts, values to plan with, and how many there are."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

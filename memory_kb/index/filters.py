@@ -1,6 +1,5 @@
 """Filters as SQL conditions."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 

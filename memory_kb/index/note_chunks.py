@@ -1,6 +1,5 @@
 """Read the file of a note, and cut it into the chunks that are indexed, with warnings about what could not be read."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import errno
 import json
 import os

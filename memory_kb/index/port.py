@@ -1,6 +1,5 @@
 """An index as its callers know it, whichever engine is behind, and the values that it answers with."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,5 @@
 """The queries of the index in SQLite."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import itertools
 import re

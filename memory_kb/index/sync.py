@@ -1,6 +1,5 @@
 """Compare the files on disk with the index, and update the index, report the difference or read what differs."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import math
 import os

@@ -1,6 +1,5 @@
 """Split texts into words with SQLite's own tokenizer, and read where a full-text index has each."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,6 +1,5 @@
 """The index of one vault, opened when needed and updated before every read. It is repaired when it is broken."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 import os
 import sqlite3

@@ -1,6 +1,5 @@
 """Embed the texts that have no vector yet, estimate what that costs, and search by vectors."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import functools
 import itertools

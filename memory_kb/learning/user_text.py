@@ -4,7 +4,6 @@
 agent's additions separately. `own_words` is for learning: it keeps only what the person typed.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,6 +1,5 @@
 """Find the code and the comments in Markdown."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator

@@ -7,7 +7,6 @@ fence, and when the mapping has `id`, `kind` or `type`; any other `---` is a hor
 Nothing is ever lost: what is no entry is text.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,6 +1,5 @@
 """The table of frontmatter fields, their checks, and a JSON Schema of them."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple

@@ -1,6 +1,5 @@
 """Find the headings of Markdown, the sections that they open, the bullets below them, and the places that links name."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

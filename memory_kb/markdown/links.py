@@ -1,6 +1,5 @@
 """Parse links to notes (`[[wikilinks]]`, relative Markdown links) and tags."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,6 +1,5 @@
 """Find lists, code fences and `## ` sections in a text, and render lists and fences."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -4,7 +4,6 @@ A section is what is indexed and scored, a passage is what is returned of it. Bo
 the text itself pauses.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -5,7 +5,6 @@ normalising. A folder without it is a plain transformer, whose tokens are averag
 export. A model with any other module is not supported.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import re

@@ -1,6 +1,5 @@
 """The models of a vault, which its settings and the keys choose, each created when first used; what they cost."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,6 +1,5 @@
 """The protocols of embedding and language models."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

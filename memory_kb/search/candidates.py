@@ -1,6 +1,5 @@
 """Find the chunks that a search ranks: by words, by vectors, or by file."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,6 +1,5 @@
 """Turn scored passages into the texts to show: neighbours joined, equal ones once, repetitions further down."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,6 +1,5 @@
 """Cut the best sections into passages, and value the words of passages and of whole entries."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import bisect
 import itertools
 import re

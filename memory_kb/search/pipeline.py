@@ -1,6 +1,5 @@
 """From a request to hits, step by step: candidates, whole sections, their passages, passages joined, variety."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date

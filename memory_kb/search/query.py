@@ -1,6 +1,5 @@
 """A request for hits, and the parsing of its query into a safe full-text expression."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple

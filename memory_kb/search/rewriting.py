@@ -1,6 +1,5 @@
 """Rewrite a query by what the sections say: which words to look for, and how the sections spell them."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import re
 from collections.abc import Iterator, Mapping
 

@@ -1,6 +1,5 @@
 """Score candidates: relevance, prominence, scope, and the fusion of words and vectors."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import itertools
 import math
 from collections import Counter

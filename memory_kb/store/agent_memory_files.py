@@ -5,7 +5,6 @@ agents' own folders and rules; Codex keeps `~/.codex/memories/`; all read instru
 GEMINI.md.
 """
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,5 @@
 """Read and write files of JSON objects, one a line, and skip torn lines; read arrays up to where they break."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import itertools
 import json

@@ -1,6 +1,5 @@
 """The logs of a vault beside its journal: what was shown, outcomes, what was extracted, maintenance."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime

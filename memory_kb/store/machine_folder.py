@@ -1,6 +1,5 @@
 """Prepare the machine folder of a vault: made, checked, set aside where another machine made it."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import stat

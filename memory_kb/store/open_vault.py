@@ -1,6 +1,5 @@
 """Open a vault, or make one: its configuration, its MEMORY.md and its machine folder."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 from collections.abc import Callable, Mapping

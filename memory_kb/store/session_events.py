@@ -1,6 +1,5 @@
 """Parse and format `Event`, one line of a session."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

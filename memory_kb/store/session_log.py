@@ -1,6 +1,5 @@
 """Redact, append and read the events of sessions."""
 
-# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import itertools
 import json
