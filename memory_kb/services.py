@@ -68,7 +68,7 @@ _HOOK_INDEX_SECONDS = 0.4
 
 
 def delegate(read: Callable[[Services], _T]) -> cached_property[_T]:
-    """Return an attribute that is one of a service, which is made when the attribute is first read."""
+    """Return an attribute with the value that `read` gets from a service, which is made when that is first needed."""
     return cached_property(read)
 
 

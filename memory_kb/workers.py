@@ -31,7 +31,7 @@ class NamedVault:
 
     @classmethod
     def absolute(cls, vault: str | None, home: str | None) -> NamedVault:
-        """Return the folders so that they stay the same wherever the process goes."""
+        """Return a vault whose folders, named from here, stay the same wherever the process goes."""
         vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (vault, home))
         return cls(vault, home, dict(os.environ))
 

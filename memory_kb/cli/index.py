@@ -141,8 +141,8 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    It checks fields, blocks, ids, links and secrets, and exits with 7 when it finds something. An unknown word is
-    listed once, and no more than 50 findings are; --all lists every one.
+    It checks fields, blocks, ids, links and secrets, and exits with 7 when it finds something. It lists an unknown
+    word once, and no more than 50 findings; --all lists every one.
 
     \b
     memory-kb lint
