@@ -274,6 +274,7 @@ def test_a_vault_that_is_moved_away_is_waited_for(vault: MakeVault, open_kb: Ope
         assert all(one.endswith(("; trying again", "can be watched again")) for one in watching.notices[1:])
 
 
+@pytest.mark.slow
 def test_the_memories_that_a_folder_got_under_a_watch_are_waited_for(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"README.md": "zebra\n"})
     memory, away = folder / "memory", folder.parent / "away"
