@@ -121,6 +121,24 @@ def test_while_the_memories_are_away_nothing_is_stored_beside_them(project: Path
     run(work)
 
 
+def test_a_link_in_the_place_of_the_memories_makes_no_memories_of_other_notes(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "diary.md").write_text("The linter is a secret.\n")
+
+    async def work() -> None:
+        async with inside(project, home) as client:
+            assert (await ask(client, "memory_recall", query="linter")).ids
+            shutil.rmtree(project / "memory")
+            (project / "memory").symlink_to(private)
+            assert (await ask(client, "memory_recall", query="linter")).is_error
+            assert os.listdir(private) == ["diary.md"]
+
+    run(work)
+
+
 def test_a_link_that_leads_to_another_vault_now_is_followed(project: Path, home: Path, tmp_path: Path) -> None:
     other, link = tmp_path / "other", tmp_path / "current"
     (other / "memory/learnings").mkdir(parents=True)

@@ -85,10 +85,12 @@ def keep_memory(known: Vault) -> None:
     memory = known.memory
     if memory is None or Path(os.path.realpath(known.named[0])) not in (known.folder, memory):
         return
-    if not memory.is_dir():
+    if is_memory_folder(memory):
+        return
+    # Through a link the notes of any folder would become memories.
+    if memory.is_symlink() or not memory.is_dir():
         raise VaultNotFound(f"{memory} is gone", "put it back, or start this again without it")
-    if not is_memory_folder(memory):
-        prepare_machine(memory / MACHINE, load_seal_key(known.environ, [memory]))
+    prepare_machine(memory / MACHINE, load_seal_key(known.environ, [memory]))
 
 
 def _read_clock(environ: Mapping[str, str]) -> Callable[[], datetime]:
