@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from conftest import Files, Run, write_files
 from lsp_client import Editor, apply_workspace_edit
 from support import notes_of
+
+from memory_kb import KnowledgeBase
 
 Write = Callable[[Files], Path]
 
@@ -105,6 +108,15 @@ def test_a_link_in_fields_is_shown_whatever_its_case(run: Run, notes: Path) -> N
 def test_lists_in_a_list_are_no_links(run: Run, notes: Path) -> None:
     (notes / "Field.md").write_text('---\nrows: [["Deploy", "x"], ["y", "z"]]\n---\nText.\n')
     assert json.loads(run("--vault", notes, "links", "Field.md", "--json").stdout)["outgoing"] == []
+
+
+def test_an_open_link_in_a_long_field_is_passed_over_at_once(
+    open_kb: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    (notes / "Field.md").write_text(f'---\nsaid: "[[{"x " * 30_000}"\nup: "[[Tea]]"\n---\nText.\n')
+    started = time.process_time()
+    assert [one.target for one in open_kb(notes).links("Field.md").outgoing] == ["Tea"]
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize("title", ['"Go" first', "Why, not"])

@@ -17,7 +17,7 @@ from memory_kb.text import read_words
 #: The day that a heading may begin with.
 DAY_PREFIX = lazy_regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 #: A wikilink in frontmatter as JSON; without quotes YAML reads one as a list in a list.
-_IN_FIELDS = lazy_regex(r'\[\[("?)([^\[\]|#"]+)[^\[\]"]*\1\]\]')
+_IN_FIELDS = lazy_regex(r'\[\[("?)([^\[\]|#"]++)[^\[\]"]*+\1\]\]')
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:
