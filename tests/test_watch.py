@@ -280,7 +280,7 @@ def test_the_memories_that_a_folder_got_under_a_watch_are_waited_for(vault: Make
     memory, away = folder / "memory", folder.parent / "away"
     with Watching(open_kb(folder)) as watching:
         write_files(folder, {"memory/a.md": "camel\n", "memory/config.yaml": ""})
-        eventually((memory / ".memory-kb/.memory.db").exists, lambda: watching.reports)
+        eventually(lambda: "reopened" in [report.cause for report in watching.reports], lambda: watching.reports)
         memory.rename(away)
         eventually(lambda: f"{memory} is gone; trying again" in watching.notices, lambda: watching.notices)
 
