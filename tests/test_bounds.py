@@ -72,6 +72,7 @@ def test_an_agent_that_sends_a_number_of_any_length_is_answered(folder: Path, ho
     assert (told["id"], "limit must be a whole number" in told["result"]["content"][0]["text"]) == (3, True)
 
 
+@pytest.mark.slow
 def test_a_length_that_cannot_be_is_refused_at_once(start: Start) -> None:  # noqa: F811
     server = start({"a.md": "Text.\n"}, "--no-watch")
     for length in ("99999999999999", "9" * 5_000, "-1", "1e3", "0x10", "5, 6", ""):
@@ -106,6 +107,7 @@ def test_the_page_shows_entries_whose_id_is_repeated(start: Start) -> None:  # n
         assert (shown.status, text in shown.text) == (200, True)
 
 
+@pytest.mark.slow
 def test_the_preview_of_a_long_file_says_what_changes(folder: Path, open_kb: OpenKB) -> None:
     notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(2_100))
     write_files(folder, {"memory/all.md": notes})

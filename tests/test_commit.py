@@ -302,6 +302,7 @@ def test_a_clean_revision_ranks_as_the_working_tree_does(clone: Clone) -> None:
     assert len(ranked()) == 3
 
 
+@pytest.mark.slow
 def test_looking_back_is_no_retrieval_and_only_so_many_revisions_are_kept(clone: Clone) -> None:
     for number in range(MOST_KEPT + 3):
         clone.save(str(number))

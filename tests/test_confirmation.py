@@ -115,6 +115,7 @@ def test_a_learning_that_was_saved_just_before_is_known(vault: Vault, open_kb: O
             assert kb.learn(text).id == f"the-{place}"
 
 
+@pytest.mark.slow
 def test_a_watcher_of_another_index_is_not_believed(vault: Vault, open_kb: Open) -> None:
     folder = vault(NOTES)
     with watched(folder, open_kb) as kb:
@@ -151,6 +152,7 @@ def test_those_who_look_for_a_watcher_are_not_taken_for_one(tmp_path: Path) -> N
     assert not any(seen)
 
 
+@pytest.mark.slow
 def test_the_next_watcher_is_seen_when_one_ends(vault: Vault, open_kb: Open) -> None:
     folder = vault(NOTES)
     stop, kb = threading.Event(), open_kb(folder)

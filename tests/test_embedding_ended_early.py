@@ -26,6 +26,7 @@ open_with = embedding.open_with
 Open = Callable[..., KnowledgeBase]
 
 
+@pytest.mark.slow
 def test_half_of_the_batches_failing_loses_nothing_of_the_rest(
     tmp_path: Path, open_with: Open, fake: FakeProvider
 ) -> None:

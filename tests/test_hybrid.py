@@ -109,6 +109,7 @@ def test_a_lone_note_scores_above_0(open_with: Open) -> None:
 # -- filters, phrases, limits ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_filters_apply_before_the_cut(open_with: Open) -> None:
     """Two hundred nearer notes without the tag do not crowd out the one that has it."""
     notes = {f"near{number:03}.md": entry(f"automobile number{number}", tags="[other]") for number in range(200)}

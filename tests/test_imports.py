@@ -208,6 +208,7 @@ def test_an_import_is_taken_back_at_once(run: Run, folder: Path, source: Callabl
     assert "it was reverted or deleted before; where a run did that, `memory-kb undo --list` names it" in again
 
 
+@pytest.mark.slow
 def test_many_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     """Offers were held against each other in pairs, which took minutes for an import."""
     lines = "".join(

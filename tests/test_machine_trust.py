@@ -285,6 +285,7 @@ def test_a_package_of_our_name_in_a_clone_is_not_run(clone: Path, owned: Path, h
     assert not owned.exists()
 
 
+@pytest.mark.slow
 def test_no_page_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path) -> None:
     named = f"NamedVault({str(clone)!r}, {str(home)!r}, dict(os.environ))"
     program = f"""

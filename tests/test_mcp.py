@@ -117,6 +117,7 @@ def test_a_whole_task_over_http_and_a_handoff_in_the_full_profile(project: Path,
         run(work, address)
 
 
+@pytest.mark.slow
 def test_the_full_profile_looks_after_rules_and_repairs(project: Path, home: Path) -> None:
     async def work() -> None:
         async with inside(project, home, "full") as client:

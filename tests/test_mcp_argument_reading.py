@@ -20,6 +20,7 @@ set_nothing = mcp_client.set_nothing
 project = mcp_client.project
 
 
+@pytest.mark.slow
 def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path, home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)

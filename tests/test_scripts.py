@@ -37,6 +37,7 @@ def run_script(name: str, *arguments: str | Path, home: Path, is_ok: bool = True
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the scripts are for a Unix shell")
 def test_every_script_explains_itself() -> None:
     for script in sorted(file for file in SCRIPTS.iterdir() if file.is_file() and os.access(file, os.X_OK)):

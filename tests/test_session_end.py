@@ -329,6 +329,7 @@ def test_consolidate_and_maintain(place: Path, run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: Path) -> None:
     stop, told = threading.Event(), list[str]()
     (place / "vault/memory/config.yaml").write_text("watch: {reconcile_seconds: 0.4}\n")

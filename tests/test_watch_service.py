@@ -234,6 +234,7 @@ def test_unannounced_changes_are_found(vault: MakeVault, open_kb: Open, monkeypa
     assert [report.cause for report in watching.reports] == ["start", *["reconcile"] * 3]
 
 
+@pytest.mark.slow
 @LINUX
 def test_after_lost_events_everything_is_looked_at(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch

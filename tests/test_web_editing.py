@@ -50,6 +50,7 @@ def test_saving_what_was_not_changed_writes_nothing(start: Start) -> None:
         assert {file: file.read_bytes() for file in server.vault.rglob("*.md")} == before
 
 
+@pytest.mark.slow
 def test_what_somebody_else_wrote_meanwhile_is_shown_and_not_overwritten(start: Start) -> None:
     server = start(FILES)
     file = server.vault / "memory/learnings/flaky.md"
