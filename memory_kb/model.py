@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from memory_kb.errors import UsageError
 from memory_kb.text import printable
 
+UNKNOWN_WORD = "is not a known word"
+
 
 class Problem(NamedTuple):
     """Something a person should fix, at a place they can open."""
@@ -23,6 +25,11 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
+
+    @property
+    def is_unknown_word(self) -> bool:
+        """Whether a field has a word of another tool, of which a vault may have thousands."""
+        return UNKNOWN_WORD in self.message
 
 
 class Location(NamedTuple):

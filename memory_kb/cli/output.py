@@ -190,16 +190,12 @@ def print_entry_line(entry: EntryView, width: int = 8) -> None:
     echo(f"{dim_id(entry.id, width)}  {entry.kind:<12} {entry.title}{status}  {place}")
 
 
-#: What is said of a field with a word of other tools, of which a vault may have thousands.
-_UNKNOWN_WORD = "is not a known word"
-
-
 def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
     """Say what should be fixed; of a long list only the beginning, and where the rest is.
 
     What loses text comes before words that are not known.
     """
-    groups = _group_unknown_words(sorted(problems, key=lambda one: _UNKNOWN_WORD in one.message))
+    groups = _group_unknown_words(sorted(problems, key=lambda one: one.is_unknown_word))
     for group in groups[:_SHOWN_PROBLEMS]:
         say(_describe_group(group))
     left = sum(map(len, groups[_SHOWN_PROBLEMS:]))
@@ -238,7 +234,7 @@ def _group_unknown_words(problems: Iterable[Problem]) -> list[list[Problem]]:
     """Return problems in their order, those of one word that is not known together."""
     groups: dict[object, list[Problem]] = {}
     for problem in problems:
-        groups.setdefault(problem.message if _UNKNOWN_WORD in problem.message else problem, []).append(problem)
+        groups.setdefault(problem.message if problem.is_unknown_word else problem, []).append(problem)
     return list(groups.values())
 
 

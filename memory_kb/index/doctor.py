@@ -96,8 +96,7 @@ class LintPass(NamedTuple):
 def keep_last(vault: Vault, index: SqliteIndex, verb: str, found: Sequence[Problem]) -> None:
     """Store the findings of `lint` or `doctor` for the web page."""
     moment = vault.clock().isoformat(timespec="seconds")
-    # Words of other tools may be in every note.
-    first = sorted(found, key=lambda one: "is not a known word" in one.message)[:_FIRST]
+    first = sorted(found, key=lambda one: one.is_unknown_word)[:_FIRST]
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         cache.keep(**{verb: LintPass(index.generation, moment, len(found), tuple(first))})
 

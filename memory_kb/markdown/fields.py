@@ -14,6 +14,7 @@ from memory_kb.model import (
     SOURCES,
     STATUSES,
     TYPES,
+    UNKNOWN_WORD,
     Entry,
     Link,
 )
@@ -199,7 +200,7 @@ class _Reader:
         if value in known:
             return value
         if self._meta.get(name) is not None and (value or read_as != "the default"):
-            self._report(name, "is not a known word", read_as)
+            self._report(name, UNKNOWN_WORD, read_as)
         return None
 
     def number(self, name: str, default: float = DEFAULT_IMPORTANCE) -> float:
@@ -249,7 +250,7 @@ class _Reader:
                 self.problems.append(FieldProblem("links", "a link without `to` is ignored"))
                 continue
             if relation not in RELATIONS:
-                message = f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
+                message = f"relation {relation[:60] or '(none)'} to {to} {UNKNOWN_WORD}; read as related_to"
                 self.problems.append(FieldProblem("links", message))
                 relation = "related_to"
             found.append(Link(to, relation))
