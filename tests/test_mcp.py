@@ -111,7 +111,7 @@ def test_a_whole_task_over_http_and_a_handoff_in_the_full_profile(project: Path,
             await hand_over(other)
             assert {tool.name for tool in (await client.list_tools()).tools} == {tool.name for tool in PROFILES["full"]}
             large = await ask(other, "memory_learn", text="x" * 5_000_000)
-            assert large.is_error and "5,000,004 characters" in large.text
+            assert large.is_error and "5,000,012 characters" in large.text
 
     with http(project, home, "--profile", "full") as address:
         run(work, address)

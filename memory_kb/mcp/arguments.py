@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 
 from memory_kb.errors import UsageError
 from memory_kb.text import load_json
@@ -19,10 +19,7 @@ from memory_kb.text import load_json
 #: The longest text of one call, in characters: more than any memory should have.
 MAX_CHARACTERS = 200_000
 _SHOWN = 60
-_NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
-_FLAG: TypeAdapter[bool] = TypeAdapter(bool)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_UNFIT = re.compile(r"[\0\ud800-\udfff]")
 #: Other words for an argument, of which a tool has either the one or the other.
 ALIASES: Mapping[str, str] = {
     "value": "text",
@@ -32,7 +29,6 @@ ALIASES: Mapping[str, str] = {
     "tag": "tags",
     "q": "query",
     "top_k": "limit",
-    "token_budget": "max_tokens",
     "layers": "layer",
     "path": "file",
     "memory_id": "id",
@@ -109,17 +105,20 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
         {'query': 'flaky tests', 'limit': 3}
     """
     present = {name: value for name, value in given.items() if value is not None}
-    _check_texts(present)
+    size = len(json.dumps(present, ensure_ascii=False))
+    if size > MAX_CHARACTERS:
+        hint = "keep the text in a file, and say what matters"
+        raise UsageError(f"the arguments have {size:,} characters; at most {MAX_CHARACTERS:,} are read", hint)
     found: dict[str, Any] = {}
     own = {one.name: one for one in arguments}
     for name, value in present.items():
-        plain = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
+        plain = _CAMEL.sub("_", name).lower()
         meant = own.get(plain) or own.get(ALIASES.get(plain, ""))
         if meant is None:
             raise UsageError(f"there is no argument {_show(name)}", say_accepted(arguments))
         kind = _KINDS[meant.kind]
         try:
-            read = kind.read(value)
+            read = kind.reader.validate_python(value)
         except ValueError as exc:
             raise UsageError(f"{meant.name} must be {kind.words}, not {_show(value)}") from exc
         if found.setdefault(meant.name, read) != read:
@@ -137,46 +136,23 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
     return f"it takes {', '.join(described) or 'no arguments'}"
 
 
-def _read_text(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        value = "\n".join(value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError  # noqa: TRY004 - `read_arguments` says what was wrong
-    return str(value)
-
-
-def _read_number(value: Any) -> int:
-    if isinstance(value, bool):
-        raise ValueError  # noqa: TRY004 - `read_arguments` says what was wrong
-    return _NUMBER.validate_python(value)
-
-
-def _read_list(value: Any) -> list[str]:
-    if isinstance(value, str):
-        value = _parse_list(value)
-    if not isinstance(value, list):
-        value = [value]
-    return [text for one in value if (text := _read_text(one).strip())]
-
-
-def _parse_list(text: str) -> list[Any]:
-    """Return a list that was written as one text: as JSON, as lines, or between commas.
+def _split_list(value: object) -> object:
+    """Return a list that was written as one text: as JSON, as lines, or between commas; a single value as a list.
 
     Example:
-        >>> _parse_list('["a", "b"]'), _parse_list("a, b"), _parse_list("Tag, then push.\\nTell people.")
+        >>> _split_list('["a", "b"]'), _split_list("a, b"), _split_list("Tag, then push.\\nTell people.")
         (['a', 'b'], ['a', 'b'], ['Tag, then push.', 'Tell people.'])
     """
-    if text.lstrip().startswith("["):
-        try:
-            parsed = load_json(text)
-        except ValueError:
-            parsed = None
-        if isinstance(parsed, list):
-            return parsed
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > 1:
-        return list(lines)
-    return [text] if len(text) > 200 or ". " in text else [part.strip() for part in text.split(",")]
+    if not isinstance(value, str):
+        return value if isinstance(value, list) else [value]
+    try:
+        parsed = load_json(value)
+    except ValueError:
+        parsed = None
+    if isinstance(parsed, list):
+        return parsed
+    parts = value.splitlines() if "\n" in value.strip() else value.split(",")
+    return [part.strip() for part in parts if part.strip()]
 
 
 class _Kind(NamedTuple):
@@ -184,41 +160,20 @@ class _Kind(NamedTuple):
 
     schema: Mapping[str, Any]
     words: str
-    read: Callable[[Any], Any]
+    reader: TypeAdapter[Any]
 
 
+_LENIENT = ConfigDict(coerce_numbers_to_str=True)
 _KINDS = {
-    "text": _Kind({"type": "string"}, "a text", _read_text),
-    "number": _Kind({"type": "integer"}, "a whole number", _read_number),
-    "flag": _Kind({"type": "boolean"}, "true or false", _FLAG.validate_python),
-    "list": _Kind({"type": "array", "items": {"type": "string"}}, "a list of texts", _read_list),
+    "text": _Kind({"type": "string"}, "a text", TypeAdapter(str, config=_LENIENT)),
+    "number": _Kind({"type": "integer"}, "a whole number", TypeAdapter(int)),
+    "flag": _Kind({"type": "boolean"}, "true or false", TypeAdapter(bool)),
+    "list": _Kind(
+        {"type": "array", "items": {"type": "string"}},
+        "a list of texts",
+        TypeAdapter(Annotated[list[str], BeforeValidator(_split_list)], config=_LENIENT),
+    ),
 }
-
-
-def _check_texts(value: Any) -> None:
-    """Refuse what no note can hold, however deep it is."""
-    size = 0
-    for text in _texts(value):
-        size += len(text)
-        if _UNFIT.search(text):
-            problem = "there is a NUL character or half of a surrogate pair in the arguments, which no note can hold"
-            raise UsageError(problem, "leave it out")
-    if size > MAX_CHARACTERS:
-        hint = "keep the text in a file, and say what matters"
-        raise UsageError(f"the arguments have {size:,} characters; at most {MAX_CHARACTERS:,} are read", hint)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a value, its names among them."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            waiting.extend((*one.keys(), *one.values()))
-        elif isinstance(one, list):
-            waiting.extend(one)
 
 
 def _show(value: Any) -> str:

@@ -10,8 +10,8 @@ from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
-from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
-from memory_kb.text import CHARS_PER_TOKEN, count_tokens, pluralize
+from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES
+from memory_kb.text import pluralize
 
 #: Hits and characters of a recall that names neither.
 LIMIT, MAX_LIMIT, MAX_CHARS = 8, 100, 8_000
@@ -67,15 +67,6 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
         for hit in found.hits
     )
     return answers.quote_entries(f"{pluralize(len(found.hits), 'past session')}.", ["\n".join(lines)])
-
-
-def _fit(result: SearchResult, asked: str, tokens: int) -> str:
-    """Return the hits that fit into a budget with all that is around them, the first in any case."""
-    answer = answers.format_search(result, asked)
-    while tokens and len(result.hits) > 1 and count_tokens(answer) > tokens:
-        result = result._replace(hits=result.hits[:-1])
-        answer = answers.format_search(result, asked)
-    return answer
 
 
 GivenArguments = Mapping[str, Any]
@@ -162,14 +153,13 @@ def memory_learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     *hidden("scope"),
     Argument("file", "Only what applies to this path."),
     Argument("limit", f"Default {LIMIT}.", "number"),
-    *hidden(max_chars="number", max_tokens="number", layer="list"),
+    *hidden(max_chars="number", layer="list"),
     *_JOB,
 )
 def memory_recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     """Search the memories, best first; with an id, one entry in full."""
     if named := given.get("id", "").strip():
-        most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
-        return answers.format_entry(kb.show(named), most)
+        return answers.format_entry(kb.show(named), max(0, given.get("max_chars", 0)))
     if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
         return recall_sessions(kb, given)
     level, glob = split_scope(given.get("scope"))
@@ -178,11 +168,9 @@ def memory_recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> s
     filters |= sort_words(given.get("kind", ()), given.get("type", ()), given.get("layer", ()))
     limit = min(MAX_LIMIT, max(1, given.get("limit", LIMIT)))
     if query or file:
-        tokens = max(0, given.get("max_tokens", 0))
-        most = given.get("max_chars", 0) or int(tokens * CHARS_PER_TOKEN)
-        most = most if most > 0 else MAX_CHARS
+        most = max(0, given.get("max_chars", 0)) or MAX_CHARS
         result = kb.search(query, limit=limit, max_chars=most, vaults=caller.vaults, **filters)
-        return _fit(result, query or str(file), tokens)
+        return answers.format_search(result, query or str(file))
     if not filters:
         raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
     return answers.format_list(kb.list(**filters), limit)
