@@ -23,7 +23,8 @@ def folder(vault: Callable[[dict[str, str]], Path]) -> Path:
 @pytest.fixture
 def site(folder: Path, home: Path) -> Iterator[Site]:
     one = Site(
-        NamedVault(str(folder), str(home), {"HOME": str(home.parent)}), SiteInfo("vault", is_local=True, editor=None)
+        NamedVault(str(folder), str(home), {"HOME": str(home.parent)}),
+        SiteInfo("vault", "mark", is_local=True, editor=None),
     )
     yield one
     one.close(60.0)

@@ -97,7 +97,6 @@ class VaultIndex:
         self._time_limit = time_limit
         #: Whether an update was too long to wait for, so that a process in the background should do it.
         self.needs_background_update = False
-        self._has_unindexed = False
 
     @property
     def index(self) -> SqliteIndex:
@@ -341,15 +340,10 @@ class VaultIndex:
             if regions and not self._must_build(self._open(0)):
                 self._sync_locked(0, regions)
         except VaultBusy:
-            self._has_unindexed = True
+            pass  # whoever holds the lock, or the next search, indexes it
         except (InvalidSettings, sqlite3.Error) as exc:
             return (f"{exc}; the notes themselves are written, and the next search looks into them",)
         return ()
-
-    def take_unindexed(self) -> bool:
-        """Return whether `index_written` left a file to the next update since the last call."""
-        has_unindexed, self._has_unindexed = self._has_unindexed, False
-        return has_unindexed
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the lock of the index."""

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.http_server import ListenAddress, bind_socket, run_server
+from memory_kb.machine_seal import sign
 from memory_kb.store.project_files import Attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
@@ -70,14 +71,14 @@ _ROUTES = (
     PageRoute("GET", "/entry/hash", "read", entry_pages.show_hash),
     PageRoute("GET", "/entry/edit", "read", entry_pages.show_form),
     PageRoute("GET", "/entry/names", "slow-read", entry_pages.complete),
-    PageRoute("POST", "/entry/edit", "write", entry_pages.save, takes_old_forms=True),
+    PageRoute("POST", "/entry/edit", "write", entry_pages.save),
     PageRoute("POST", "/entry/preview", "read", entry_pages.preview),
     PageRoute("POST", "/entry/remarks", "slow-read", entry_pages.show_remarks),
     PageRoute("POST", "/entry/rename", "write", entry_pages.rename),
     PageRoute("POST", "/entry/forget", "write", entry_pages.forget),
     PageRoute("POST", "/entry/open", "read", entry_pages.open_editor),
     PageRoute("GET", "/new", "slow-read", entry_pages.show_new),
-    PageRoute("POST", "/new", "write", entry_pages.create, takes_old_forms=True),
+    PageRoute("POST", "/new", "write", entry_pages.create),
     PageRoute("GET", "/review", "slow-read", vault_pages.show_queue),
     PageRoute("GET", "/review/item", "slow-read", vault_pages.show_item),
     PageRoute("POST", "/review/judge", "write", vault_pages.judge),
@@ -144,8 +145,9 @@ def serve_page(
         raise UsageError(f"the token is shorter than {_LEAST_TOKEN} characters", hint)
     with named.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
+        mark = sign(kb.vault.seal, b"a form of the page")
     listening, bound = bind_socket(place, token, "MEMORY_KB_SERVE_TOKEN")
-    site = Site(named, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
+    site = Site(named, SiteInfo(name, mark, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
     auth = Auth(make_app(site), bound.host, bound.port, token)
     make_say("serve")(f"the page is at http://{bound.shown}/")
     site.warm(is_watching=is_watching)

@@ -35,7 +35,6 @@ from memory_kb.web.site import EntryAddress, PageRequest, see_other
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
 _MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
-_RESTARTED = "The server was started anew since you opened this form. Save once more."
 
 
 def show_entry(request: PageRequest) -> Response:
@@ -118,8 +117,6 @@ def show_new(request: PageRequest) -> Response:
 def create(request: PageRequest) -> Response:
     """Make a note of what the form says."""
     title, folder, text = request.param("title"), request.param("folder"), request.param("text", LONGEST_FORM)
-    if request.is_old:
-        return _draw_new(request, _RESTARTED, folder)
     try:
         path, run = request.kb.create(title, folder, text)
     except MemoryKBError as exc:
@@ -178,9 +175,6 @@ def rename(request: PageRequest) -> Response:
 
 def save(request: PageRequest) -> Response:
     """Write what the form says, if the entry is still what the form was made from."""
-    if request.is_old:
-        # Nothing is written, but what somebody typed is given back to be sent once more.
-        return _give_back(request, _RESTARTED)
     try:
         run = request.kb.edit(request.entry(), note_from_form(request.fields), request.param("was"))
     except ChangedOnDisk:

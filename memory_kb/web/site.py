@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hmac
-import secrets
 import subprocess
 import sys
 import threading
@@ -58,10 +57,11 @@ class SiteInfo(NamedTuple):
     """What the pages know about the server and its vault.
 
     Only a page that no other machine can reach (`is_local`) shows paths of files. `editor` is the command that opens a
-    file, from the environment of the server.
+    file, from the environment of the server. `mark` is in every form of these pages, and other sites do not know it.
     """
 
     name: str
+    mark: str
     is_local: bool
     editor: str | None
     vaults: tuple[str, ...] = ()
@@ -77,15 +77,13 @@ class EntryAddress(NamedTuple):
 class PageRequest(NamedTuple):
     """A request, and the vault of the thread that answers it.
 
-    `fields` are the parameters of the address, or those of the form that was sent; `is_old` says that the form did not
-    come from a page of this server as it runs now.
+    `fields` are the parameters of the address, or those of the form that was sent.
     """
 
     site: Site
     kb: KnowledgeBase
     http: Request
     fields: Parameters
-    is_old: bool = False
 
     @property
     def query(self) -> PageQuery:
@@ -135,9 +133,8 @@ class Site:
         self.info = info
         self._workers = Workers(named, make_say("serve"), trust_watcher=True)
         self.looks = BackgroundLooks(named)
-        self._mark = secrets.token_urlsafe(24)
         self._cache: dict[str, tuple[int, Any]] = {}
-        #: Set while the index may lack what a write of ours changed, as somebody else was indexing at that moment.
+        #: Set while the index may lack what a write of ours changed, if somebody else was indexing at that moment.
         self._is_behind = threading.Event()
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
@@ -151,18 +148,13 @@ class Site:
 
     async def run(self, effort: Effort, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run some work in the thread for that; a read that follows a write sees it."""
-        if effort != "write":
-            worker = self._workers.reading if effort == "read" else self._workers.slow_reading
-            return await worker.ask(self._with_latest_writes(work))
-
-        def write(kb: KnowledgeBase) -> _T:
+        if effort == "write":
             try:
-                return work(kb)
+                return await self._workers.writing.ask(work)
             finally:
-                if kb.index.take_unindexed():
-                    self._is_behind.set()
-
-        return await self._workers.writing.ask(write)
+                self._is_behind.set()
+        worker = self._workers.reading if effort == "read" else self._workers.slow_reading
+        return await worker.ask(self._with_latest_writes(work))
 
     def cached(self, kb: KnowledgeBase, name: str, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Return the result of a read, cached until the index changes."""
@@ -179,12 +171,8 @@ class Site:
         def read(kb: KnowledgeBase) -> _T:
             if self._is_behind.is_set():
                 self._is_behind.clear()
-                _compare_files(kb)
-            try:
-                return work(kb)
-            except UnknownEntry:
-                _compare_files(kb)  # It may have been made a moment ago.
-                return work(kb)
+                kb.index.use(lambda _: kb.index.refresh(ask_watcher=False))
+            return work(kb)
 
         return read
 
@@ -218,21 +206,19 @@ class Site:
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         text = self._templates.get_template(template).render(
-            request=request, mark=self._mark, is_part=is_part, here=here, **values
+            request=request, mark=self.info.mark, is_part=is_part, here=here, **values
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
     async def _answer(self, http: Request, route: PageRoute) -> Response:
         fields: Parameters = http.query_params
-        is_old = False
         if route.method == "POST":
             fields = await _read_form(http)
-            is_old = not hmac.compare_digest(fields.get("mark", "").encode(), self._mark.encode())
-            if is_old and not route.takes_old_forms:
-                sentence = "This form did not come from a page of this server, or the server was started anew since."
+            if not hmac.compare_digest(fields.get("mark", "").encode(), self.info.mark.encode()):
+                sentence = "This form did not come from a page of this vault. Nothing was written."
                 hint = "go back, load the page again, and send it once more"
-                return self.error_page(http, 403, "Not written", f"{sentence} Nothing was written.", hint)
-        return await self.run(route.effort, lambda kb: route.handler(PageRequest(self, kb, http, fields, is_old)))
+                return self.error_page(http, 403, "Not written", sentence, hint)
+        return await self.run(route.effort, lambda kb: route.handler(PageRequest(self, kb, http, fields)))
 
     def handle(self, route: PageRoute) -> Callable[[Request], Awaitable[Response]]:
         """Return what answers the requests of a route: its handler, in the thread for that, with errors as pages."""
@@ -263,23 +249,17 @@ class Site:
         return self.page(request, "error.html", status=status, **said)
 
 
-def _compare_files(kb: KnowledgeBase) -> None:
-    kb.index.use(lambda _: kb.index.refresh(ask_watcher=False))
-
-
 class PageRoute(NamedTuple):
     """What answers at a path.
 
     Attributes:
         effort: `read` for what is quick, `slow-read` for what would delay answers to typing, `write`.
-        takes_old_forms: whether the handler itself refuses a form of a page from before a restart.
     """
 
     method: str
     path: str
     effort: Effort
     handler: Handler
-    takes_old_forms: bool = False
 
 
 async def _read_form(request: Request) -> Parameters:
