@@ -186,7 +186,6 @@ def test_a_curve_follows_the_formulas() -> None:
     assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
         f"M{curve.now} {curve.height}"
     )
-    assert draw(0.5, 0, "retired", today).sentence.startswith("It is retired")
     assert draw(0.0, 0, "active", date(2999, 1, 1)).value == 0.0
 
 

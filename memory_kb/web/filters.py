@@ -19,17 +19,11 @@ _STEPS = 48
 _LONGEST_DAYS = 3_650
 
 
-class Tick(NamedTuple):
-    """A mark on an axis: where, and what is written there."""
-
-    place: float
-    label: str
-
-
 class Curve(NamedTuple):
     """A drawing of `WIDTH` by `HEIGHT`: `past` and `future` are lines as the data of SVG paths, which meet today.
 
-    `now` and `height` are the place of today and of its `value`, `sentence` is what is to be seen, in words.
+    `now` and `height` are the place of today and of its `value`; `days` and `values` are the marks on the axes, each
+    with its place; `sentence` is what is to be seen, in words.
     """
 
     past: str
@@ -37,13 +31,13 @@ class Curve(NamedTuple):
     now: float
     height: float
     value: float
-    days: tuple[Tick, ...]
-    values: tuple[Tick, ...]
+    days: tuple[tuple[float, str], ...]
+    values: tuple[tuple[float, str], ...]
     sentence: str
 
 
 def draw_curve(entry: Entry, today: date, ranking: Ranking) -> Curve | None:
-    """Return prominence from the day an entry was last reinforced to two half-lives from now; None without such a day.
+    """Return prominence from the day an entry was last reinforced to two half-lives from now; None where it is level.
 
     Example:
         >>> from memory_kb.markdown.document import parse_document
@@ -52,35 +46,33 @@ def draw_curve(entry: Entry, today: date, ranking: Ranking) -> Curve | None:
         >>> curve.value, curve.sentence
         (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
-    if entry.seen is None:  # it would be a level line
+    if entry.seen is None or entry.status == "retired":
         return None
-    seen = min(entry.seen, today)
+    begin = min(entry.seen, today)
+    half_life = min(_LONGEST_DAYS, round(ranking.half_life_days))
+    later, end = today + timedelta(days=half_life), today + timedelta(days=max(14, 2 * half_life))
 
     def value_on(day: date) -> float:
-        return prominence(entry.importance, (day - seen).days, entry.reinforcement_count, entry.status, ranking)
+        return prominence(entry.importance, (day - begin).days, entry.reinforcement_count, entry.status, ranking)
 
-    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
-    end = today + timedelta(days=max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days))))
     length, highest = max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08
 
-    def place(day: date, value: float) -> tuple[float, float]:
-        x = _LEFT + (day - begin).days / length * (WIDTH - _LEFT - _RIGHT)
-        return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
+    def across(day: date) -> float:
+        return round(_LEFT + (day - begin).days / length * (WIDTH - _LEFT - _RIGHT), 1)
+
+    def above(value: float) -> float:
+        return round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
 
     def line(first: date, last: date) -> str:
-        steps = (step * (last - first).days / _STEPS for step in range(_STEPS + 1))
-        drawn = sorted({first + timedelta(days=round(step)) for step in steps})
-        return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in drawn)
+        drawn = sorted({first + (last - first) * step / _STEPS for step in range(_STEPS + 1)})
+        return "M" + " L".join(f"{across(day)} {above(value_on(day))}" for day in drawn)
 
-    value, later = value_on(today), today + timedelta(days=round(ranking.half_life_days))
-    now, height = place(today, value)
-    was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
-    said = "It is retired, so it does not surface by itself."
-    if entry.status != "retired":
-        said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
-    days = (Tick(_LEFT, f"{begin:%Y-%m}"), Tick(now, "today"), Tick(WIDTH - _RIGHT, f"{end:%Y-%m}"))
-    values = tuple(Tick(place(today, one)[1], f"{one:.2g}") for one in (0.0, 0.5 * highest, highest))
-    return Curve(line(begin, today), line(today, end), now, height, value, days, values, said)
+    value = value_on(today)
+    was = f"it was {value_on(begin):.2f} on {begin} and " if begin < today else ""
+    said = f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
+    days = ((_LEFT, f"{begin:%Y-%m}"), (across(today), "today"), (WIDTH - _RIGHT, f"{end:%Y-%m}"))
+    values = tuple((above(one), f"{one:.2g}") for one in (0.0, 0.5 * highest, highest))
+    return Curve(line(begin, today), line(today, end), across(today), above(value), value, days, values, said)
 
 
 class Bar(NamedTuple):
