@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from markdown_it.token import Token
 
-from memory_kb.markdown.links import WIKILINK, find_links
+from memory_kb.markdown.links import WIKILINK, is_attachment
 from memory_kb.terms import MARKS
 from memory_kb.web.addresses import fragment, media_kind, name_place, origin_of
 
@@ -25,7 +25,6 @@ _TAG = re.compile(rf"(?<![\w#/&])#([^\W_][\w{MARKS}/-]*)")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
 _HIGHLIGHT = re.compile(r"==(?=[^\s=])((?:(?!==)[^\n])*[^\s=])==(?!=)")
-_OWN_PART = re.compile(r"\[\[#([^\[\]|\n]+?)(?:\\?\|([^\[\]\n]*))?\]\]")
 
 
 def add_note_syntax(parser: MarkdownIt) -> None:
@@ -133,38 +132,23 @@ def _read_highlight(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 -
     return True
 
 
-def _read_own_part(state: StateInline, *, silent: bool) -> bool:
-    """Read a link to a heading of the same note, such as `[[#Steps|how]]`."""
-    found = _OWN_PART.match(state.src, state.pos, state.posMax)
-    if found is None:
-        return False
-    if not silent:
-        shown = (found[2] or "").strip() or found[1].strip()
-        _push_link(state, shown).attrs = {"href": f"#{quote(found[1].strip())}"}
-    state.pos = found.end()
-    return True
-
-
 def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+    """Read a link such as `[[note#heading|words]]`, to a part of the same note, or to what is shown in its place."""
     is_embed = state.src.startswith("![[", state.pos)
-    if not is_embed and not state.src.startswith("[[", state.pos):
-        return False
-    if state.src.startswith("[[#", state.pos):
-        return _read_own_part(state, silent=silent)
     found = WIKILINK.match(state.src, state.pos + is_embed, state.posMax)
-    comment = state.src.rfind("<!--", 0, state.pos)
-    is_in_comment = comment >= 0 and state.pos < state.src.find("-->", comment)
-    if found is None or not found[1].strip() or is_in_comment:
+    target, anchor = (found[1].strip(), (found[2] or "").strip()) if found else ("", "")
+    if found is None or not (target or (anchor and not is_embed)):
         return False
     if not silent:
-        target, anchor = found[1].strip(), (found[2] or "").strip()
-        shown = (found[3] or "").lstrip("\\").removeprefix("|").strip()
-        shown = "" if is_embed and _SIZE.match(shown) else shown
-        if any(link.is_attachment for link in find_links(f"[[{target}]]")):
+        words = (found[3] or "").lstrip("\\").removeprefix("|").strip()
+        size = words if is_embed and _SIZE.match(words) else ""
+        shown = "" if size else words
+        if is_attachment(target):
             token = state.push("attachment", "", 0)
-            size = _SIZE.match((found[3] or "").lstrip("\\").removeprefix("|").strip())
-            token.meta = {"target": target, "shown": shown, "size": size[0] if size else ""}
+            token.meta = {"target": target, "shown": shown, "size": size}
             token.content = f"{'picture' if media_kind(target) == 'image' else 'file'}: {shown or target}"
+        elif not target:
+            _push_link(state, shown or anchor[1:].strip()).attrs = {"href": f"#{quote(anchor[1:].strip())}"}
         else:
             opening = _push_link(state, shown or f"{target}{anchor}")
             opening.attrs = {
