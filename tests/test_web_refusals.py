@@ -142,12 +142,11 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
     server = start(FILES, "--host", "0.0.0.0", env={"MEMORY_KB_SERVE_TOKEN": token})
     for answer in (
         server.ask("/"),
-        server.ask("/?token=wrong"),
+        server.ask(f"/?token={quote(token)}"),
         server.ask("/graph.json"),
         server.ask("/", cookie="memory-kb-0=x; %%%"),
     ):
         assert answer.status == 401 and "flaky" not in answer.text.lower() and Parsed(answer.text).dangers == []
-    assert server.ask("/", authorization=f"Bearer {token}").status == 200
     assert server.ask("/enter", "POST", urlencode({"token": "wrong"})).status == 401
     entered = server.ask("/enter", "POST", urlencode({"token": token}))
     cookie = entered.headers["set-cookie"]
@@ -165,8 +164,6 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
             origin=origin,
         )
         assert answer.status == status
-    sent = server.ask(f"//evil.example/x?token={quote(token)}&q=a")
-    assert (sent.status, sent.headers["location"]) == (303, "/evil.example/x?q=a")
     assert "vscode://" not in server.ask("/entry?id=flaky-1", cookie=cookie.partition(";")[0]).text
     code, said = server.end()
     assert code == 0 and token not in said and "horse" not in said

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import html
 import secrets
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from memory_kb.http_server import find_refusal, has_bearer
+from memory_kb.http_server import find_refusal
 
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (
@@ -78,35 +77,26 @@ class Auth:
             return PlainTextResponse("other sites may only link to this page\n", 403)
         if _length(request) > MAX_BODY:
             return PlainTextResponse("that is more than this page reads\n", 413)
-        if self._token is None or request.scope["path"] == "/static/page.css" or has_bearer(headers, self._token):
+        if self._token is None or request.scope["path"] == "/static/page.css":
             return None
         if hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._pass.encode()):
             return None
         return await self._request_token(request, self._token)
 
     async def _request_token(self, request: Request, token: str) -> Response:
-        """Read the token from a form or an address, or answer with a form for it."""
+        """Answer with a form for the token, or read the token from it."""
+        words = "The server was started with a token, since other machines can reach it."
         if request.scope["path"] == "/enter" and request.method == "POST":
             try:
                 form = parse_qs((await request.body()).decode("latin-1"))
             except ClientDisconnect:
                 form = {}
-            if _is_last(form.get("token", []), token):
-                return self._admit("/")
-            return HTMLResponse(_FORM.format("That is not the token."), 401)
-        query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if request.method == "GET" and _is_last(query.pop("token", []), token):
-            # Never to another host, however many slashes the path begins with.
-            path = "/" + request.scope["path"].lstrip("/\\")
-            rest = urlencode(query, doseq=True)
-            return self._admit(f"{path}?{rest}" if rest else path)
-        words = "The server was started with a token, since other machines can reach it."
-        return HTMLResponse(_FORM.format(html.escape(words)), 401)
-
-    def _admit(self, to: str) -> Response:
-        answer = RedirectResponse(to, 303)
-        answer.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
-        return answer
+            if hmac.compare_digest(form.get("token", [""])[-1].encode(), token.encode()):
+                answer = RedirectResponse("/", 303)
+                answer.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
+                return answer
+            words = "That is not the token."
+        return HTMLResponse(_FORM.format(words), 401)
 
     def _with_headers(self, send: Any) -> Any:
         async def send_with_headers(message: Any) -> None:
@@ -117,10 +107,6 @@ class Auth:
             await send(message)
 
         return send_with_headers
-
-
-def _is_last(given: list[str], token: str) -> bool:
-    return bool(given) and hmac.compare_digest(given[-1].encode(), token.encode())
 
 
 def _length(request: Request) -> int:
