@@ -35,8 +35,7 @@ CHARS_PER_TOKEN = 4
 
 
 @functools.cache
-def json_decoder() -> json.JSONDecoder:
-    """Return what reads JSON: an integer with too many digits stays a text, and what is no number at all is None."""
+def _json_decoder() -> json.JSONDecoder:
     import json
 
     def read_integer(digits: str) -> int | str:
@@ -46,7 +45,7 @@ def json_decoder() -> json.JSONDecoder:
 
 
 def load_json(text: str | bytes) -> Any:
-    """Return the value of some JSON; see `json_decoder`.
+    """Return the value of some JSON: an integer with too many digits stays a text, and what is no number at all is None.
 
     Raises:
         ValueError: it is not JSON, or nested too deeply.
@@ -60,7 +59,7 @@ def load_json(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
     try:
-        return json_decoder().decode(text)
+        return _json_decoder().decode(text)
     except RecursionError as exc:
         raise ValueError("it is nested too deeply") from exc
 

@@ -14,14 +14,13 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import FORMATS, bullets, chat_exports, notes
 from memory_kb.importers.chat_exports import ExportedChat, found_of
 from memory_kb.importers.notes import NotePiece, came_from, read_mem0
-from memory_kb.importers.sources import detect, read_json, read_texts
+from memory_kb.importers.sources import detect, read_elements, read_texts
 from memory_kb.learning.capture import read_statements, read_user_messages
 from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, TranscriptImport
-from memory_kb.store.json_lines import iterate_array
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
 
@@ -190,9 +189,8 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
     """Yield what a source of notes holds."""
     if kind == "mem0":
         name = readable_name(source.name)
-        for one in iterate_array(read_json(source), ("results", "memories")):
-            broken = NotePiece("element", name, one.number, why=one.wrong or "")
-            yield broken if one.wrong else read_mem0(one.value, name, one.number)
+        for number, one in enumerate(read_elements(source), 1):
+            yield read_mem0(one, name, number)
         return
     problems: list[NotePiece] = []
     files = read_texts(source, kind, problems)
@@ -209,13 +207,12 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
 def _conversations(source: Path, kind: str) -> Iterator[ExportedChat | NotePiece]:
     """Yield the conversations of an export one by one; what is none is a piece that says why."""
     name = readable_name(source.name)
-    for one in iterate_array(read_json(source)):
-        if one.wrong or chat_exports.kind_of(one.value) != kind:
-            why = one.wrong or f"it is no conversation of a {kind}"
-            yield NotePiece("element", name, one.number, why=why)
+    for number, one in enumerate(read_elements(source), 1):
+        if chat_exports.kind_of(one) != kind:
+            yield NotePiece("element", name, number, why=f"it is no conversation of a {kind}")
         else:
-            nothing = NotePiece("conversation", name, one.number, why="nothing is said in it")
-            yield chat_exports.read_export(one.value) or nothing
+            nothing = NotePiece("conversation", name, number, why="nothing is said in it")
+            yield chat_exports.read_export(one) or nothing
 
 
 def _read_conversation(

@@ -6,14 +6,14 @@ import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import FORMATS, chat_exports
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.regular_files import read_file, visible_files
-from memory_kb.store.json_lines import iterate_array
-from memory_kb.text import readable_name
+from memory_kb.text import load_json, readable_name
 from memory_kb.vault import is_memory_folder
 
 #: Larger notes are left out; so many bytes of a JSON file are read into memory.
@@ -68,10 +68,8 @@ def _detect_file(file: Path) -> str | None:
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
         return "basic-memory" if looks_like_basic_memory(_read_or_empty(file)) else "obsidian"
-    first = next(iterate_array(read_json(file), ("results", "memories")), None)
-    if first is None or first.wrong:
-        return None
-    return "mem0" if is_mem0(first.value) else chat_exports.kind_of(first.value)
+    first = next(iter(read_elements(file)), None)
+    return "mem0" if is_mem0(first) else chat_exports.kind_of(first)
 
 
 def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:
@@ -135,7 +133,19 @@ def _read_or_fail(file: Path) -> str:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
 
 
-def read_json(source: Path) -> str:
+def read_elements(source: Path) -> list[Any]:
+    """Return the elements of an array in JSON, or under `results` or `memories` of an object; else the object itself."""
+    try:
+        found = load_json(_read_json(source).decode("utf-8-sig", "replace"))
+    except ValueError as exc:
+        raise UnreadableInput(f"{source} is not valid JSON: {exc}", "export it again, or name another --format") from exc
+    if isinstance(found, dict):
+        arrays = (found.get(name) for name in ("results", "memories"))
+        found = next((one for one in arrays if isinstance(one, list)), [found])
+    return found if isinstance(found, list) else [found]
+
+
+def _read_json(source: Path) -> bytes:
     """Return the JSON of a source, which may be in an archive or folder."""
     file = source / _CHATS if source.is_dir() else source
     if source.is_dir() and not _is_inside(file, source):
@@ -147,7 +157,7 @@ def read_json(source: Path) -> str:
         raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _MAX_JSON:
         raise UnreadableInput(f"{file} is larger than {_MAX_JSON / 1e6:.0f} MB", "cut it into parts, an array each")
-    return data.decode("utf-8", "replace")
+    return data
 
 
 def _read_named(file: Path, most: int) -> bytes:

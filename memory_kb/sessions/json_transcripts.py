@@ -17,7 +17,6 @@ from memory_kb.sessions.transcripts import (
     read_records,
     records_of,
 )
-from memory_kb.store.json_lines import iterate_array
 from memory_kb.store.session_events import Event, NoEvent, load_object, normal_time, printable_line, text_of, unpack
 
 # -- Claude Code: `~/.claude/projects/<project>/<session>.jsonl` ----------------------------------
@@ -343,7 +342,8 @@ def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
         ('s', [{'id': 1}])
     """
     rest = itertools.dropwhile(lambda line: not line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{"), filter(None, lines))
-    whole = next(iterate_array(b"".join(rest).decode("utf-8", "replace")))
-    if whole.wrong:
-        return {}, [LineResult(problem=whole.wrong, line=1)]
-    return whole.value, objects_in(whole.value.get("messages"))
+    try:
+        whole = load_object(b"".join(rest).decode("utf-8-sig", "replace"))
+    except NoEvent as exc:
+        return {}, [LineResult(problem=str(exc), line=1)]
+    return whole, objects_in(whole.get("messages"))

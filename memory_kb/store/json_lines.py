@@ -1,19 +1,15 @@
-"""Read and write files of JSON objects, one a line, and skip torn lines; read arrays up to where they break."""
+"""Read and write files of JSON objects, one a line, and skip torn lines."""
 
 import contextlib
-import itertools
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from memory_kb.lazy_regex import lazy_regex
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
-from memory_kb.text import json_decoder, load_json
-
-_BLANKS = lazy_regex(r"[ \t\r\n]*")
+from memory_kb.text import load_json
 
 
 def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
@@ -107,56 +103,3 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         raise OSError(exc.errno, exc.strerror, os.fspath(path)) from exc
-
-
-class Element(NamedTuple):
-    """An element of an array, counted from 1; or `wrong`, after which nothing more is read."""
-
-    number: int
-    value: Any = None
-    wrong: str | None = None
-
-
-def iterate_array(text: str, keys: tuple[str, ...] = ()) -> Iterator[Element]:
-    """Yield the elements of an array.
-
-    Of an object, any of `keys` may hold the array; without them the object itself is the one element.
-
-    Example:
-        >>> [one.value for one in iterate_array('{"count": 1, "results": [7, 8]}', ("results",))]
-        [7, 8]
-        >>> list(iterate_array("[1, oops]"))[-1].wrong
-        'not valid JSON after element 1 (line 1)'
-    """
-    at, number = _skip(text, int(text.startswith("\ufeff"))), 1
-    try:
-        if text.startswith("{", at):
-            whole, _ = json_decoder().raw_decode(text, at)
-            found = next((whole[key] for key in keys if isinstance(whole.get(key), list)), [whole])
-            yield from itertools.starmap(Element, enumerate(found, 1))
-        elif not text.startswith("[", at):
-            yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
-        else:
-            at = _skip(text, at + 1)
-            while not text.startswith("]", at):
-                value, at = json_decoder().raw_decode(text, at)
-                yield Element(number, value)
-                number, at = number + 1, _skip(text, at)
-                if text.startswith(",", at):
-                    at = _skip(text, at + 1)
-                elif not text.startswith("]", at):
-                    yield _broken(text, at, number)
-                    return
-    except (ValueError, RecursionError):
-        yield _broken(text, at, number)
-
-
-def _skip(text: str, at: int) -> int:
-    """Return the next place in a text without a blank."""
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at
-
-
-def _broken(text: str, at: int, number: int) -> Element:
-    behind = f" after element {number - 1}" if number > 1 else ""
-    return Element(number, wrong=f"not valid JSON{behind} (line {text.count(chr(10), 0, at) + 1})")
