@@ -138,7 +138,9 @@ def read_elements(source: Path) -> list[Any]:
     try:
         found = load_json(_read_json(source).decode("utf-8-sig", "replace"))
     except ValueError as exc:
-        raise UnreadableInput(f"{source} is not valid JSON: {exc}", "export it again, or name another --format") from exc
+        raise UnreadableInput(
+            f"{source} is not valid JSON: {exc}", "export it again, or name another --format"
+        ) from exc
     if isinstance(found, dict):
         arrays = (found.get(name) for name in ("results", "memories"))
         found = next((one for one in arrays if isinstance(one, list)), [found])

@@ -1,9 +1,7 @@
-"""Limit the cost of a day, record it, and cache answers."""
+"""Limit the cost of a day, and record it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,9 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.regular_files import make_folder, read_file, replace_file
 from memory_kb.store.json_lines import append_lines, read_objects
-from memory_kb.text import hash_of, load_json, pluralize
+from memory_kb.text import pluralize
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
 _PRICES: dict[str, dict[str, tuple[float, float]]] = {
@@ -180,37 +177,3 @@ def _dollars(call: Mapping[str, Any]) -> float:
         return max(0.0, float(call["usd"]))
     except (ValueError, KeyError, TypeError):
         return 0.0
-
-
-#: The most answers that are kept; the oldest are dropped first.
-_MOST = 1_000
-
-
-class Memo:
-    """A file of answers, short lists, by their question. Losing it costs money and nothing else."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def recall(self, asked: str) -> tuple[str, ...] | None:
-        """Return the stored answer to a question, or None."""
-        answer = self._read().get(_memo_key(asked))
-        return tuple(map(str, answer)) if isinstance(answer, list) and answer else None
-
-    def keep(self, asked: str, answer: tuple[str, ...]) -> None:
-        """Store an answer, if the file can be written."""
-        kept = [*self._read().items(), (_memo_key(asked), answer)]
-        with contextlib.suppress(OSError):
-            make_folder(self._file.parent)
-            replace_file(self._file, json.dumps(dict(kept[-_MOST:])).encode(), 0o644)
-
-    def _read(self) -> dict[str, object]:
-        try:
-            found = load_json(read_file(self._file))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
-def _memo_key(asked: str) -> str:
-    return hash_of(asked.encode(errors="replace"))
