@@ -5,7 +5,7 @@ Pure: it takes the files as they are and returns them as they should become.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
@@ -15,12 +15,10 @@ from memory_kb.reports import Conflict
 from memory_kb.similarity import connected_groups
 from memory_kb.store.changes import Change
 from memory_kb.store.file_edits import FileEdit
-from memory_kb.text import count_same, decode, encode, hash_of
+from memory_kb.text import decode, encode, hash_of
 
 #: What makes or removes a file, though it may be an empty one.
 _OF_FILES = ("write", "move", "remove")
-#: Of more lines, before and after together, no smallest diff is looked for.
-_MANY_LINES = 20_000
 
 Files = Mapping[str, bytes | None]
 
@@ -262,24 +260,9 @@ def diff(files: Iterable[FileEdit]) -> str:
     for file in files:
         old, new = (_lines(data) for data in (file.before, file.after))
         names = [file.path if data is not None else "/dev/null" for data in (file.before, file.after)]
-        unified = difflib.unified_diff if len(old) + len(new) <= _MANY_LINES else _diff_coarse
-        found = list(unified(old, new, names[0], names[1])) or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
+        found = list(difflib.unified_diff(old, new, names[0], names[1])) or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
         lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found]
     return "".join(lines)
-
-
-def _diff_coarse(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff of long files as one replaced stretch; looking for the smallest diff takes minutes."""
-    head = count_same(old, new)
-    tail = count_same(reversed(old[head:]), reversed(new[head:]))
-    before, after = old[max(0, head - 3) : head], old[len(old) - tail :][:3]
-    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
-    first, around = head - len(before) + 1, len(before) + len(after)
-    yield f"--- {name}\n"
-    yield f"+++ {new_name}\n"
-    yield f"@@ -{first},{around + len(gone)} +{first},{around + len(come)} @@\n"
-    for sign, lines in ((" ", before), ("-", gone), ("+", come), (" ", after)):
-        yield from (f"{sign}{line}" for line in lines)
 
 
 def _lines(data: bytes | None) -> list[str]:
