@@ -141,14 +141,7 @@ def test_nothing_empty_is_sent(make: Make, fake: FakeProvider) -> None:
     assert set(fake.embedded_texts) == {".", "word", "half ? character"}
 
 
-def test_long_texts_are_cut_before_they_are_sent(make: Make, fake: FakeProvider) -> None:
-    make().embed(["word " * 20_000, "検索" * 10_000, "short"], "document")
-    longest = max(map(len, fake.embedded_texts))
-    assert 5_000 < longest < 30_000
-    assert fake.embedded_texts["short"] == 1
-
-
-def test_a_text_that_is_still_too_long_is_halved(make: Make, fake: FakeProvider) -> None:
+def test_a_text_that_is_too_long_is_halved(make: Make, fake: FakeProvider) -> None:
     embedder = make()
     fake.longest_text = 100
     texts = [f"short {number}" for number in range(9)] + ["x" * 700]

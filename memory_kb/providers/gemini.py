@@ -23,7 +23,6 @@ USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
 USUAL_MODEL = "gemini-embedding-001"
 #: Dimension, and dollars for a million tokens.
 _KNOWN = {"gemini-embedding-001": (3072, 0.15)}
-_TOKENS_PER_TEXT = 2_048
 _TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
 
 
@@ -93,7 +92,6 @@ def gemini_embedder(
         VectorSpace("gemini", name, dimensions or known),
         # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
         Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price),
-        _TOKENS_PER_TEXT,
         ask,
     )
 

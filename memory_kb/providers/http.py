@@ -42,10 +42,12 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
 
     try:
         target = httpx2.URL(base_url)
-    except httpx2.InvalidURL as exc:
-        raise ProviderFailed(
-            f"{display_host(base_url)[:60]} is no address", "check base_url in your configuration"
-        ) from exc
+    except httpx2.InvalidURL:
+        target = httpx2.URL()
+    if target.scheme not in ("http", "https") or not target.host:
+        # What is before an @ may be a password.
+        shown = base_url.rpartition("@")[2][:60]
+        raise ProviderFailed(f"{shown} is no address", "base_url looks like http://localhost:11434/v1")
 
     def check(request: httpx2.Request) -> None:
         if (request.url.scheme, request.url.netloc) != (target.scheme, target.netloc):
@@ -272,23 +274,21 @@ class Timing(NamedTuple):
 class ProviderCalls:
     """Calls to one provider, from any number of threads.
 
-    After three failed calls in a row, further calls fail at once for a minute; after a refused key, until `close`.
+    After three failed calls in a row, a refused key or a spent quota, further calls fail at once for a minute.
     """
 
     def __init__(self, endpoint: Endpoint, timing: Timing | None = None) -> None:
         self.endpoint = endpoint
         self.timing = timing or Timing()
-        self._lock = threading.Lock()
         self._closing = threading.Event()
         self._failures, self._until = 0, 0.0
         self._last: ProviderFailed | None = None
 
     def close(self) -> None:
         """End the waits of calls that are to be tried again, and forget all failures."""
-        with self._lock:
-            self._closing.set()
-            self._closing = threading.Event()
-            self._failures, self._until = 0, 0.0
+        self._closing.set()
+        self._closing = threading.Event()
+        self._failures, self._until = 0, 0.0
 
     def deadline(self, pace: Pace) -> float | None:
         """Return the moment at which a call that begins now must have ended."""
@@ -301,11 +301,10 @@ class ProviderCalls:
             ProviderFailed: it failed to the last try, or asking has stopped.
             Refused: the provider cannot work with what was sent; the caller may change it and ask again.
         """
-        with self._lock:
-            left = self._until - self.timing.clock()
-            if left > 0 and self._last is not None:
-                again = f"; it is asked again in {left:.0f} s" if left < math.inf else ""
-                raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
+        last, left = self._last, self._until - self.timing.clock()
+        if last and left > 0:
+            again = f"it is asked again in {left:.0f} s"
+            raise ProviderFailed(f"{last}; {again}", last.hint, is_passing=last.is_passing)
         closing = self._closing
         for tried in range(1, pace.retries + 2):
             try:
@@ -317,8 +316,7 @@ class ProviderCalls:
                 if wait is None:
                     raise self.note_failure(refused, tried) from None  # what the package raised may hold the key
             else:
-                with self._lock:
-                    self._failures = 0
+                self._failures = 0
                 return answer
             (self.timing.sleep or closing.wait)(wait)
             if closing.is_set():
@@ -348,15 +346,11 @@ class ProviderCalls:
 
     def note_failure(self, refused: Refused, tries: int = 1) -> ProviderFailed:
         """Count a failed call and return the error to raise."""
-        error = failure(self.endpoint, refused, tries)
-        with self._lock:
-            self._failures += 1
-            self._last = error
-            if refused.kind == "key":
-                self._until = math.inf
-            elif refused.kind == "quota" or self._failures >= _PATIENCE:
-                self._until = max(self._until, self.timing.clock() + _PAUSE)
-        return error
+        self._last = failure(self.endpoint, refused, tries)
+        self._failures += 1
+        if refused.kind in ("key", "quota") or self._failures >= _PATIENCE:
+            self._until = self.timing.clock() + _PAUSE
+        return self._last
 
 
 def within(seconds: float, action: Callable[[], T]) -> T:

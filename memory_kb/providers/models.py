@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.providers.protocols import Embedder, Llm, TokenCounter, display_host, is_loopback
+from memory_kb.providers.protocols import Embedder, Llm, TokenCounter, is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 from memory_kb.text import count_tokens
 
@@ -128,7 +128,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
     Raises:
         ProviderFailed: a provider was chosen that lacks its key or its model.
     """
-    base_url = _address(settings.base_url, "embeddings")
+    base_url = (settings.base_url or "").rstrip("/") or None
     provider = settings.provider
     if provider == "auto":
         is_openai = base_url or _key("openai", environ)
@@ -148,7 +148,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: "SpendLog") -> Llm | None:
     """Return the language model that the settings ask for, or None."""
-    base_url = _address(settings.base_url, "llm")
+    base_url = (settings.base_url or "").rstrip("/") or None
     match settings.provider:
         case "openai":
             from memory_kb.providers.openai import openai_llm
@@ -214,31 +214,6 @@ def _need_key(provider: str, environ: Mapping[str, str], setting: str) -> str:
         return key
     said = f"{setting}.provider is {provider}, but there is no key for it"
     raise ProviderFailed(said, f"set {' or '.join(_KEYS[provider])}")
-
-
-def _address(url: str | None, setting: str) -> str | None:
-    """Return an address that can be asked, or None if none is set."""
-    if not url:
-        return None
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        is_usable = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and url.isprintable()
-            and " " not in url
-        )
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        shown = display_host(url) if "@" in url else url
-        raise ProviderFailed(
-            f"{setting}.base_url is no address: {shown[:60]}", "it looks like http://localhost:11434/v1"
-        )
-    return url.rstrip("/")
 
 
 #: Tokens that a filled-in form usually takes.

@@ -27,7 +27,6 @@ _KNOWN = {
     "text-embedding-3-large": (3072, 0.13),
     "text-embedding-ada-002": (1536, 0.10),
 }
-_TOKENS_PER_TEXT = 8_191
 #: Servers without a key still want a header.
 _NO_KEY = "none"
 
@@ -76,7 +75,6 @@ def openai_embedder(
         ProviderCalls(endpoint, timing),
         VectorSpace("openai", name, dimensions or known),
         Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price),
-        _TOKENS_PER_TEXT,
         ask,
     )
 

@@ -39,18 +39,13 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(plain / _ASCII_PER_TOKEN) + len(text) - plain
 
 
-def _fit(text: str, tokens: int) -> str:
-    """Return a text a provider takes: not empty, no half characters, cut to `tokens`."""
-    text = printable(text)
-    if estimate_tokens(text) > tokens:
-        text = text[: tokens * _ASCII_PER_TOKEN]
-        while estimate_tokens(text) > tokens:
-            text = text[: int(len(text) * tokens / estimate_tokens(text))]
-    return text if text.strip() else STAND_IN
+def _readable(text: str) -> str:
+    """Return a text a provider takes: not empty, no half characters."""
+    return printable(text) if text.strip() else STAND_IN
 
 
 class RemoteEmbedder:
-    """An embedding model over the network, which reads `most_tokens` of one text.
+    """An embedding model over the network.
 
     A dimension of 0 in its space is learned from the first answer. `ask` returns a row for each of some texts, within
     some seconds.
@@ -61,10 +56,9 @@ class RemoteEmbedder:
         calls: ProviderCalls,
         space: VectorSpace,
         limits: Limits,
-        most_tokens: int,
         ask: Callable[[Any, Sequence[str], Purpose, float], NDArray[np.float32]],
     ) -> None:
-        self._calls, self._most_tokens, self._ask = calls, most_tokens, ask
+        self._calls, self._ask = calls, ask
         self.space, self.limits = space, limits
         self._lock = threading.Lock()
         self._opened: tuple[Any, httpx2.Client] | None = None
@@ -84,8 +78,8 @@ class RemoteEmbedder:
             self.space = self.space._replace(dimension=vectors.shape[1])
             return vectors
 
-        fitting = [_fit(text, self._most_tokens) for text in texts]
-        return ask_all(fitting, ask, self._calls) if fitting else np.zeros((0, 0), np.float32)
+        readable = list(map(_readable, texts))
+        return ask_all(readable, ask, self._calls) if readable else np.zeros((0, 0), np.float32)
 
     def close(self) -> None:
         self._calls.close()
@@ -111,7 +105,7 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
             return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
         if texts[0] == STAND_IN:
             raise calls.note_failure(refused) from None
-    return ask_all([_fit(texts[0][: len(texts[0]) // 2], len(texts[0]))], ask, calls)
+    return ask_all([_readable(texts[0][: len(texts[0]) // 2])], ask, calls)
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
