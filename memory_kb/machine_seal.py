@@ -49,17 +49,10 @@ class SealKey:
         """Return the key of the machine folder that has a nonce; what it signs was written here for that folder."""
         return bytes.fromhex(sign(self.key, f"seal {nonce}".encode()))
 
-    def nonce_of(self, machine: Path) -> str | None:
-        """Return the nonce of a machine folder that was made here, or None."""
-        return _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
-
-    def mark(self, machine: Path, nonce: str | None = None) -> bytes:
-        """Sign a machine folder and return its seal; a nonce of ours is kept.
-
-        With the nonce of another folder the index of that folder is trusted here too.
-        """
+    def mark(self, machine: Path) -> bytes:
+        """Sign a machine folder and return its seal; a nonce of ours is kept."""
         state = os.lstat(machine)
-        nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
+        nonce = _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else os.urandom(16).hex()
         signatures = (sign(self.key, text) for text in _texts(machine, state, nonce))
         replace_file(machine / SIGNATURE, "".join(f"{line}\n" for line in (_HEAD, nonce, *signatures)).encode())
         return self.seal(nonce)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,24 +78,11 @@ def test_what_is_asked_is_answered_and_writing_says_what_is_missing(disk: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_made_here", [True, False])
-def test_an_index_that_can_only_be_read_is_used_where_it_was_made_here(
-    disk: Path, run: Run, tmp_path: Path, is_made_here: bool
-) -> None:
+def test_a_vault_that_can_only_be_read_has_its_index_elsewhere(disk: Path, run: Run) -> None:
     vault = ("--vault", str(disk / "vault"))
-    assert run(*vault, "index").returncode == 0
-    made = json.loads(run(*vault, "status", "--json").stdout)["indexed_at"]
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    state = {} if is_made_here else {"XDG_STATE_HOME": str(tmp_path / "of-somebody-else")}
-    time.sleep(1.1)
-    assert "retry budget" in run(*vault, "search", "gateway", env=state).stdout
-    status = json.loads(run(*vault, "status", "--json", env=state).stdout)
-    assert (status["indexed_at"] == made) is is_made_here
-    assert not Path(status["index"]).is_relative_to(disk)
-    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
-    (disk / "vault/memory/learnings/new.md").write_text("The gateway has a second door.\n")
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    assert "second door" in run(*vault, "search", "gateway", env=state).stdout
+    assert "retry budget" in run(*vault, "search", "gateway").stdout
+    assert not Path(json.loads(run(*vault, "status", "--json").stdout)["index"]).is_relative_to(disk)
 
 
 def test_a_search_over_an_index_that_could_not_be_written_finds_room_again(disk: Path, open_kb: Open) -> None:

@@ -145,9 +145,8 @@ def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]
 def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> MachineFolder:
     """Return a machine folder that can be written.
 
-    That is the vault's own, the configured one, or one in the user's cache, which begins with the index of the
-    vault's own where that was made here. `configured` is `index.path`, a folder for the machine folders of all
-    vaults. Where nothing at all can be written, a temporary folder makes one command work.
+    That is the vault's own, the configured one, or one in the user's cache. `configured` is `index.path`, a folder for
+    the machine folders of all vaults. Where nothing at all can be written, a temporary folder makes one command work.
     """
     wanted, key = vault.machine, load_seal_key(environ, tuple(_keep_out(vault)))
     if configured:
@@ -167,32 +166,11 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         if not wanted.parent.is_dir():
             raise VaultNotFound(f"the vault's folder {wanted.parent} is gone") from exc
     try:
-        return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), key)
+        return prepare_machine(_cache_folder(environ) / _name_of(wanted), key, is_shipped=False)
     except (OSError, RuntimeError):
         import tempfile
 
-        return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), key)
-
-
-def _prepare_elsewhere(machine: Path, folder: Path, key: SealKey) -> MachineFolder:
-    """Prepare a folder in place of a machine folder that can only be read, with the index of that if it was made here.
-
-    The copy is trusted as it has the same nonce, and can be brought up to date.
-    """
-    with contextlib.suppress(OSError):
-        if not (folder / DATABASE).exists() and (nonce := key.nonce_of(machine)):
-            import shutil
-
-            folder.mkdir(parents=True, exist_ok=True)
-            key.mark(folder, nonce)
-            # The log first: without the file that it belongs to it is nothing.
-            for name in (f"{DATABASE}-wal", DATABASE):
-                with contextlib.suppress(FileNotFoundError), open_for_reading(machine / name) as source:
-                    part = make_folder(folder / "tmp") / f"{name}.{os.getpid()}.tmp"
-                    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-                        shutil.copyfileobj(source, target, 1 << 20)
-                    os.replace(part, folder / name)
-    return prepare_machine(folder, key, is_shipped=False)
+        return prepare_machine(Path(tempfile.mkdtemp(prefix="memory-kb-")), key, is_shipped=False)
 
 
 def _keep_out(vault: Vault) -> Iterator[Path]:
