@@ -155,9 +155,6 @@ class Services:
         from memory_kb.index.vault_index import VaultIndex
 
         vault = _without_model(self.vault)._replace(trusts_watcher=True)
-        if not (vault.machine / "vectors").is_dir():
-            embeddings = vault.settings.embeddings._replace(provider="none")
-            vault = vault._replace(settings=vault.settings._replace(embeddings=embeddings))
         index = VaultIndex(vault, time_limit=_HOOK_INDEX_SECONDS)
         return Services(vault, index=index)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from fake_provider import FakeProvider
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support import entry, ids, query
+from support import entry, query
 from watching import PATIENCE, eventually
 
 from memory_kb import KnowledgeBase
@@ -79,37 +77,6 @@ def test_the_name_of_a_file_is_not_embedded(tmp_path: Path, open_with: Open, fak
     assert set(fake.embedded_texts) == {"plain text", "Given\n\nbody"}
 
 
-@pytest.mark.parametrize("spoil", ["delete", "truncate", "empty-keys", "swap"])
-def test_the_files_of_vectors_may_be_lost(spoil: str, tmp_path: Path, open_with: Open, fake: FakeProvider) -> None:
-    folder = write_files(tmp_path / "vault", NOTES)
-    kb = open_with(folder)
-    kb.sync()
-    kb.close()
-    vectors = kb.vault.machine / "vectors"
-    (matrix,), (keys,) = vectors.glob("*.f32"), vectors.glob("*.keys")
-    if spoil == "delete":
-        shutil.rmtree(vectors)
-    elif spoil == "truncate":
-        os.truncate(matrix, 1000)
-    elif spoil == "empty-keys":
-        os.truncate(keys, 0)
-    else:
-        matrix.unlink()
-    again = open_with(folder)
-    assert ids(again, "topic7")
-    assert again.sync().embedded == 0
-    assert again.search("topic7").mode == "hybrid"
-    assert_every_vector_is_its_text(again, fake)
-
-
-def test_no_files_are_left_behind(tmp_path: Path, open_with: Open) -> None:
-    folder = write_files(tmp_path / "vault", NOTES)
-    kb = open_with(folder)
-    for _ in range(3):
-        kb.sync(rebuild=True)
-    assert len(list((kb.vault.machine / "vectors").iterdir())) == 2
-
-
 class Storm(RuleBasedStateMachine):
     """Any history of edits, syncs, failures and rebuilds ends with every chunk's own vector attached."""
 
@@ -153,11 +120,6 @@ class Storm(RuleBasedStateMachine):
     @rule()
     def search(self) -> None:
         self.kb.search("text with words")
-
-    @rule()
-    def forget_files(self) -> None:
-        self.kb.close()
-        shutil.rmtree(self.kb.vault.machine / "vectors", ignore_errors=True)
 
     @invariant()
     def vectors_are_right_after_a_sync(self) -> None:
@@ -298,18 +260,3 @@ def test_a_damaged_index_gives_its_vectors_to_the_next(
         else 0 < len(paid_again) < len(NOTES)
     )
     assert again.search("topic7").degraded == ()
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list what is mapped")
-def test_nothing_is_mapped_once_it_is_closed(tmp_path: Path, open_with: Open) -> None:
-    kb = open_with(write_files(tmp_path / "vault", NOTES))
-    kb.sync()
-    vectors = str(tmp_path / "vault/.memory-kb/vectors")
-    gc.disable()
-    try:
-        assert kb.search("topic7").hits
-        assert vectors in Path("/proc/self/maps").read_text()
-        kb.close()
-        assert vectors not in Path("/proc/self/maps").read_text()
-    finally:
-        gc.enable()

@@ -254,8 +254,8 @@ class Listing:
     def _compare(self, index: SqliteIndex, *, check: bool) -> Status:
         changes = compare_with_disk(self._vault, index)
         hidden = find_hidden_changes(self._vault, index, {*changes.added, *changes.changed}) if check else ()
-        indexed_at, held = index.read_meta("indexed_at"), index.vectors.held
-        missing = len(index.vectors.missing(held.space)) if held else 0
+        indexed_at, held = index.read_meta("indexed_at"), index.vectors.space
+        missing = len(index.vectors.missing(held)) if held else 0
         return Status(
             vault=str(self._vault.folder),
             home=str(self._vault.home),
@@ -267,6 +267,6 @@ class Listing:
             changed=tuple(sorted((*changes.changed, *hidden))),
             removed=changes.removed,
             problems=changes.problems,
-            vectors=(VectorCount(*held.space, index.count_chunks() - missing, missing),) if held else (),
+            vectors=(VectorCount(*held, index.count_chunks() - missing, missing),) if held else (),
             team=self._index.team.describe() if self._vault.settings.index.url else None,
         )

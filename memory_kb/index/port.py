@@ -28,9 +28,7 @@ class VectorTable:
     """The vectors of an index in one space.
 
     `keys` are the chunks' keys, int64, ascending, each as often as the chunk has passages; `rows[i]` is the vector of
-    a passage of the chunk `keys[i]`, in the order of the text. `alive` marks the rows whose chunk is still there; None
-    if all are. The same table object is returned until something changes, so that what is computed from it can be
-    cached with it.
+    a passage of the chunk `keys[i]`, in the order of the text.
 
     For a team's index the server computes the cosines with one query: `cosines` is set and `rows` is empty. If it
     returned only those of the nearest chunks and of a sample, `sample` marks those of the sample.
@@ -40,11 +38,10 @@ class VectorTable:
         self,
         keys: "NDArray[np.int64]",
         rows: "Vectors",
-        alive: "NDArray[np.bool_] | None" = None,
         cosines: "Vectors | None" = None,
         sample: "NDArray[np.bool_] | None" = None,
     ) -> None:
-        self.keys, self.rows, self.alive, self.cosines, self.sample = keys, rows, alive, cosines, sample
+        self.keys, self.rows, self.cosines, self.sample = keys, rows, cosines, sample
 
 
 class VectorQuery:

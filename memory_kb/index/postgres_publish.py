@@ -20,6 +20,7 @@ from memory_kb.index.postgres_schema import (
     VaultRow,
     list_vaults,
 )
+from memory_kb.index.schema import VECTORS
 from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS, TermTable
 from memory_kb.index.vectors import batched
 from memory_kb.model import Chunk
@@ -80,7 +81,7 @@ def publish(
 def _send(connection: Connection, vault: str, local: SqliteIndex, clone: VaultCopy, made_with: str) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
-    seen = f"{local.generation} {local.read_meta('indexed_at')} {local.vectors.held}"
+    seen = f"{local.generation} {local.read_meta('indexed_at')} {local.read_meta(VECTORS)}"
     if (made_with, clone.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
         return "", 0
     files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
@@ -200,17 +201,17 @@ class _Writer:
 
         Those of another model go first, if the machine has no fewer.
         """
-        held = local.vectors.held
-        if held is None or not held.rows:
+        held = local.vectors.space
+        table = local.vectors.table(held) if held else None
+        if held is None or table is None:
             return 0
-        space = postgres_vectors.write_space(held.space)
+        space = postgres_vectors.write_space(held)
         if self._state.space != space:
-            if self._state.space and held.rows < self._state.passages:
+            if self._state.space and len(table.keys) < self._state.passages:
                 return 0
             self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._vault,))
             self.record("space = %s", space)
-        table = local.vectors.table(held.space)
-        return self._send_vectors(local, table) if table else 0
+        return self._send_vectors(local, table)
 
     def _send_vectors(self, local: SqliteIndex, table: VectorTable) -> int:
         """Send the vectors of the chunks that have none there; return the number of chunks that got some."""

@@ -7,14 +7,17 @@ from memory_kb.model import Chunk
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
 #: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
-#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section.
-SCHEMA_VERSION = 14
+#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section; 15, vectors of chunks.
+SCHEMA_VERSION = 15
+
+#: The key under which `meta` says of which model the vectors of the chunks are, and how often they changed.
+VECTORS = "vectors"
 
 _SCRIPT = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- generation, settings, indexed_at, last_rowid, is_partial,
-                            -- rowids_used, made_here, and `passage vectors`, the file of vectors
+                            -- rowids_used, made_here, and vectors, the model of chunk_vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -103,6 +106,13 @@ INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('hashsize', 16777216);
 -- What fits into a page of the file.
 INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('pgsz', 8100);
 
+-- The vectors of one model that chunks have, for all passages of each.
+CREATE TABLE chunk_vectors (
+    chunk     INTEGER PRIMARY KEY, -- its rowid
+    embedding BLOB NOT NULL        -- as in embedding_cache, one behind the other
+);
+CREATE INDEX chunk_vectors_chunk ON chunk_vectors (chunk);
+
 -- Vectors by content hash; the one table that a rebuild keeps.
 CREATE TABLE IF NOT EXISTS embedding_cache (
     hash       TEXT NOT NULL,
@@ -119,6 +129,7 @@ DROP = """
 DROP TABLE IF EXISTS chunks_fts;
 DROP VIEW IF EXISTS chunk_texts;
 DROP TABLE IF EXISTS chunks;
+DROP TABLE IF EXISTS chunk_vectors;
 DROP TABLE IF EXISTS file_meta;
 DROP TABLE IF EXISTS meta;
 """

@@ -84,7 +84,7 @@ class SqliteIndex(Index):
         """The vectors of the chunks."""
         from memory_kb.index.vectors import VectorStore
 
-        return VectorStore(self._connection, self.path.parent / "vectors")
+        return VectorStore(self._connection)
 
     @property
     def generation(self) -> int:

@@ -113,6 +113,8 @@ class SqliteWriter:
     def _unindex(self, path: str) -> None:
         self._join()
         self._connection.execute(UNINDEX_FILE, (path,))
+        gone = "SELECT rowid FROM chunks WHERE source = ?"
+        self._connection.execute(f"DELETE FROM chunk_vectors WHERE chunk IN ({gone})", (path,))
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
     def _flush(self, *, is_part: bool = False) -> None:

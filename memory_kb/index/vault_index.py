@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 from memory_kb.errors import InvalidSettings, VaultBusy
 from memory_kb.index.database import BUSY_SECONDS, LOCK, explain_unusable, identify_file, is_damage, replace_damaged
 from memory_kb.index.port import Progress
+from memory_kb.index.schema import VECTORS
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Regions, SyncRun, compare_with_disk, has_changed_files
 from memory_kb.machine_seal import sign
@@ -379,8 +380,9 @@ class VaultIndex:
 
     @property
     def may_embed(self) -> bool:
-        """Whether the settings allow an embedding model."""
-        return self._settings.embeddings.provider != "none"
+        """Whether the settings allow an embedding model; with a time limit, only where there are vectors already."""
+        is_allowed = self._settings.embeddings.provider != "none"
+        return is_allowed and (self._time_limit is None or self.index.read_meta(VECTORS) is not None)
 
     @functools.cached_property
     def vector_search(self) -> "VectorSearch":

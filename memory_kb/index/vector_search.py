@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 
 #: Batches that may fail before the run ends early.
 _PATIENCE = 3
-#: Seconds to wait after Ctrl-C for answers that are already paid for.
-_GRACE = 5.0
-#: A search itself embeds up to this many missing chunks with up to this many texts; more is left to `index`.
-CATCH_UP, _MOST_TEXTS = 32, 128
-#: For up to this many missing chunks it uses vectors from the cache, as after a branch was checked out.
-_LOOKED_UP = 500
+#: For up to this many chunks without vectors a search looks into the cache, and embeds what is not there if it is no
+#: more than this many texts; more is left to `index`.
+_MOST_CHUNKS, _MOST_TEXTS = 500, 32
 #: The most queries whose vectors are kept.
 _MOST_QUERIES = 256
 #: Seconds to wait for a lock: by a search, by a write, and by `index`.
@@ -61,7 +58,7 @@ class EmbeddingReport(NamedTuple):
 
 
 class _Embedding:
-    """One run that embeds the chunks without a vector and adds their vectors to the vector file.
+    """One run that embeds the chunks without a vector and gives them theirs.
 
     Vectors are cached batch by batch, so whatever ends it early costs nothing twice. The lock is held only for writing.
     """
@@ -108,7 +105,7 @@ class _Embedding:
                 self._store.cache.remember(self._space, vectors)
 
     def _embed(self, texts: Texts) -> None:
-        from concurrent.futures import ThreadPoolExecutor, wait
+        from concurrent.futures import ThreadPoolExecutor
 
         limits = self._embedder.limits
         running: deque[tuple[list[str], Future[Vectors]]] = deque()
@@ -123,21 +120,14 @@ class _Embedding:
                     self._take_first(running)
             while running:
                 self._take_first(running)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            with contextlib.suppress(Exception):
-                wait([future for _, future in running], _GRACE)
-                while running:
-                    self._take_first(running, 0.0)
-            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _take_first(self, running: "deque[tuple[list[str], Future[Vectors]]]", seconds: float | None = None) -> None:
-        """Store the vectors of the oldest request, or record its failure; a request stays in the list until then."""
-        batch, future = running[0]
+    def _take_first(self, running: "deque[tuple[list[str], Future[Vectors]]]") -> None:
+        """Store the vectors of the oldest request, or record its failure."""
+        batch, future = running.popleft()
         try:
-            vectors = future.result(seconds)
+            vectors = future.result()
         except ProviderFailed as exc:
             self._failed = self._failed + 1 if exc.is_passing else _PATIENCE
             self._reason = self._reason or explain_failure(exc)
@@ -149,7 +139,6 @@ class _Embedding:
             self._embedded += len(batch)
             if self._progress:
                 self._progress(self._embedded, self._total)
-        running.popleft()
 
 
 def _find_texts(
@@ -249,17 +238,14 @@ class VectorSearch:
                 return NOT_EMBEDDED
             store = index.vectors
             reasons = self._catch_up(store, embedder)
-            vector_file = store.vector_file(embedder.space)
-            if vector_file is None or not vector_file.rows:
+            table = store.table(embedder.space)
+            if table is None:
                 lack = f"no passage has a vector of {embedder.space} yet, so this is a text search"
                 return EmbeddedQuery(None, reasons or (f"{lack}; `memory-kb index` makes them",))
-            vector = self._make_vector(embedder, text, vector_file.space.dimension)
+            vector = self._make_vector(embedder, text, table.rows.shape[1])
         except ProviderFailed as exc:
             return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
-        table = store.table(vector_file.space)
-        if table is None:
-            return EmbeddedQuery(None, ("the vectors are being renewed, so this is a text search",))
-        if number := len(store.missing(vector_file.space)):
+        if number := len(store.missing(embedder.space)):
             lack = f"{number:,} passages have no vector yet and are found by their words alone"
             reasons += (f"{lack}; `memory-kb index` makes them",)
         return EmbeddedQuery(VectorQuery(vector, table), reasons)
@@ -277,18 +263,12 @@ class VectorSearch:
         return EmbeddedQuery(VectorQuery(vector, table) if table else None, reasons)
 
     def _catch_up(self, store: "VectorStore", embedder: Embedder) -> tuple[str, ...]:
-        """Attach cached vectors of new chunks, or embed them if they are few; return why that failed, if it did."""
-        space = store.cache.resolve(embedder.space)
-        with contextlib.suppress(VaultBusy):
-            missing = len(store.missing(space))
-            if CATCH_UP < missing <= _LOOKED_UP and store.vector_file(space):
-                with hold_lock(self._machine / LOCK, _BRIEF):
-                    store.attach(space)
-                missing = len(store.missing(space))
-            if 0 < missing <= CATCH_UP:
-                with self._turn(_BRIEF):
-                    reason = _Embedding(store, embedder, self._machine).run(_MOST_TEXTS).reason
-                    return (reason,) if reason else ()
+        """Give the chunks without vectors theirs if they are few; return why that failed, if it did."""
+        if not 0 < len(store.missing(store.cache.resolve(embedder.space))) <= _MOST_CHUNKS:
+            return ()
+        with contextlib.suppress(VaultBusy), self._turn(_BRIEF):
+            if reason := _Embedding(store, embedder, self._machine).run(_MOST_TEXTS).reason:
+                return (reason,)
         return ()
 
     def _make_vector(self, embedder: Embedder, text: str, dimension: int = 0) -> "Vectors":

@@ -1,4 +1,4 @@
-"""Store vectors: a cache by text hash, and a file of all vectors in order."""
+"""Store vectors: a cache by text hash, and those of each chunk."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ import contextlib
 import itertools
 import json
 import math
-import os
 import sqlite3
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from memory_kb.index.database import put_meta, read_meta, transaction
 from memory_kb.index.port import VectorTable
+from memory_kb.index.schema import VECTORS
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.providers.protocols import VectorSpace
-from memory_kb.regular_files import DATABASE, open_regular
+from memory_kb.regular_files import DATABASE
 from memory_kb.text import hash_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from memory_kb.providers.protocols import Vectors
-
-    Keys = NDArray[np.int64]
 
 _T = TypeVar("_T")
 
@@ -212,65 +204,75 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-#: The key of the vector file in the database.
-_META = "passage vectors"
-#: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
-_MOST_DEAD = 1_000
 #: Chunks whose vectors are looked up at a time.
 _LOOKED_UP = 500
 _SELECT_TEXT = "SELECT rowid, CASE WHEN is_titled THEN title ELSE '' END, headings, content FROM chunks"
 
 
-class VectorFile(NamedTuple):
-    """A file of vectors as the database knows it, with a row for each passage."""
-
-    space: VectorSpace
-    file: str
-    rows: int
-
-
 class VectorStore:
-    """The vectors of one index, of one embedding model at a time, in a file in a folder of their own.
+    """The vectors of the chunks of one index, of one embedding model at a time.
 
     Whoever calls a method that writes holds the index lock.
     """
 
-    def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
-        self._folder = folder
-        #: The last comparison of a vector file with the chunks, behind what it was made of.
-        self._compared: tuple[object, tuple[VectorTable | None, Keys]] | None = None
+        #: What was read last, and the state of the database that it is of.
+        self._state: object = None
+        self._table: VectorTable | None = None
+        self._missing: list[int] | None = None
 
     @property
-    def held(self) -> VectorFile | None:
-        """The vector file, of any model."""
-        described = read_meta(self._connection, _META)
-        if described is None:
-            return None
-        space, file, rows = json.loads(described)
-        return VectorFile(VectorSpace(*space), file, rows)
+    def space(self) -> VectorSpace | None:
+        """The space that the chunks have vectors of."""
+        described = read_meta(self._connection, VECTORS)
+        return VectorSpace(*json.loads(described)[:-1]) if described else None
 
-    def vector_file(self, space: VectorSpace) -> VectorFile | None:
-        """Return the vector file if it is of a space; one of unknown dimension fits any."""
-        held = self.held
-        is_fitting = held and held.space[:2] == space[:2] and space.dimension in (0, held.space.dimension)
+    def fitting(self, space: VectorSpace) -> VectorSpace | None:
+        """Return the space of the chunks' vectors, with its dimension, if it is the given one."""
+        held = self.space
+        is_fitting = held and held[:2] == space[:2] and space.dimension in (0, held.dimension)
         return held if is_fitting else None
 
     def table(self, space: VectorSpace) -> VectorTable | None:
-        """Return the vectors of a space as they are now, or None."""
-        vector_file = self.vector_file(space)
-        return self._cover(vector_file)[0] if vector_file and vector_file.rows else None
+        """Return the vectors of a space as they are now, or None; the same object until something changes."""
+        held = self.fitting(space)
+        if held is None:
+            return None
+        self._forget_old()
+        self._table = self._table or self._read(held.dimension)
+        return self._table if len(self._table.keys) else None
 
     def missing(self, space: VectorSpace) -> list[int]:
         """Return the keys of the chunks that have no vector of a space."""
-        vector_file = self.vector_file(space)
-        keys: list[int] = (self._cover(vector_file)[1] if vector_file else self._chunk_keys()).tolist()
-        return keys
+        if self.fitting(space) is None:
+            return self._keys("SELECT rowid FROM chunks ORDER BY 1")
+        self._forget_old()
+        if self._missing is None:
+            self._missing = self._keys("SELECT rowid FROM chunks EXCEPT SELECT chunk FROM chunk_vectors ORDER BY 1")
+        return self._missing
+
+    def _forget_old(self) -> None:
+        state = [read_meta(self._connection, key) for key in (VECTORS, "generation")]
+        if state != self._state:
+            self._state, self._table, self._missing = state, None, None
+
+    def _keys(self, query: str) -> list[int]:
+        return [key for (key,) in self._connection.execute(query)]
+
+    def _read(self, dimension: int) -> VectorTable:
+        import numpy as np
+
+        rows = self._connection.execute("SELECT chunk, embedding FROM chunk_vectors ORDER BY chunk").fetchall()
+        passages = [len(vectors) // (4 * dimension) for _, vectors in rows]
+        keys = np.repeat(np.fromiter((key for key, _ in rows), np.int64, len(rows)), passages)
+        numbers = np.frombuffer(b"".join([vectors for _, vectors in rows]), "<f4")
+        return VectorTable(keys, numbers.reshape(-1, dimension))
 
     def passages(self, keys: Iterable[int] | None = None) -> Iterator[EmbeddedPassage]:
         """Yield the passages of all chunks, or of those with some keys, in their order."""
-        wanted = self._chunk_keys().tolist() if keys is None else keys
+        wanted = self._keys("SELECT rowid FROM chunks ORDER BY 1") if keys is None else keys
         for batch in batched(wanted, _LOOKED_UP):
             yield from itertools.chain.from_iterable(self._by_chunk(batch))
 
@@ -279,113 +281,25 @@ class VectorStore:
         return list(itertools.starmap(make_passages, self._connection.execute(statement, (json.dumps(keys),))))
 
     def attach(self, space: VectorSpace) -> None:
-        """Put every chunk whose passages' vectors are cached into the space's file."""
-        vector_file, empty = self.vector_file(space), VectorFile(space, _new_name(), 0)
-        table, missing = self._cover(vector_file or empty)
-        if vector_file is None or table is None:  # there is none, or it is lost
-            vector_file = empty
-        elif table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
-            vector_file, missing = empty, self._chunk_keys()
-        for batch in batched(missing.tolist(), _LOOKED_UP):
-            vector_file = self._add_cached(vector_file, batch)
-        self._record(vector_file)
+        """Give the vectors of a space to every chunk for whose passages they are cached, instead of other ones."""
+        if self.fitting(space) is None:
+            self._write(space, "DELETE FROM chunk_vectors", [()])
+        for batch in batched(self.missing(space), _LOOKED_UP):
+            self._attach_cached(space, batch)
 
-    def _add_cached(self, vector_file: VectorFile, keys: Sequence[int]) -> VectorFile:
-        """Add those of some chunks whose passages all have a vector in the cache."""
-        import numpy as np
-
-        chunks, space = self._by_chunk(keys), vector_file.space
+    def _attach_cached(self, space: VectorSpace, keys: Sequence[int]) -> None:
+        """Give their vectors to those of some chunks whose passages all have one in the cache."""
+        chunks = self._by_chunk(keys)
         vectors = self.cache.known(space, {passage.hash for chunk in chunks for passage in chunk})
-        found = [one for chunk in chunks if all(passage.hash in vectors for passage in chunk) for one in chunk]
-        if not found:
-            return vector_file
-        self.cache.touch(space, vectors)
-        rows = np.frombuffer(b"".join(vectors[one.hash] for one in found), "<f4").reshape(-1, space.dimension)
-        return self._add(vector_file, np.array([one.key for one in found], np.int64), rows)
+        found = [chunk for chunk in chunks if all(passage.hash in vectors for passage in chunk)]
+        if found:
+            self.cache.touch(space, vectors)
+            rows = [(chunk[0].key, b"".join(vectors[passage.hash] for passage in chunk)) for chunk in found]
+            self._write(space, "INSERT OR REPLACE INTO chunk_vectors (chunk, embedding) VALUES (?, ?)", rows)
 
-    def renew(self) -> None:
-        """Write the vector file anew from the cache, without the rows of what is gone."""
-        if held := self.held:
-            self._record(VectorFile(held.space, _new_name(), 0))
-            self.attach(held.space)
-
-    def _record(self, vector_file: VectorFile) -> None:
-        """Make a file the vector file, and delete what was in its place."""
-        if vector_file == self.held:
-            return
+    def _write(self, space: VectorSpace, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        described = read_meta(self._connection, VECTORS)
+        changes = json.loads(described)[-1] + 1 if described else 1
         with transaction(self._connection):
-            put_meta(self._connection, _META, json.dumps(vector_file))
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self._folder):
-                if name.rpartition(".")[0] != vector_file.file:
-                    with contextlib.suppress(OSError):  # still mapped by somebody, on Windows
-                        (self._folder / name).unlink()
-
-    def _add(self, vector_file: VectorFile, keys: Keys, rows: Vectors) -> VectorFile:
-        """Write rows behind those of a file, or all of them to a new one to keep the order of the keys.
-
-        Nobody reads them before the database knows of them.
-        """
-        import numpy as np
-
-        table = self._map(vector_file)
-        if table is not None and len(table.keys) and keys[0] < table.keys[-1]:
-            keys, rows = np.concatenate([table.keys, keys]), np.concatenate([table.rows, rows])
-            order = np.argsort(keys, kind="stable")
-            keys, rows = keys[order], rows[order]
-            vector_file = vector_file._replace(file=_new_name(), rows=0)
-        self._folder.mkdir(exist_ok=True)
-        name, there = self._folder / vector_file.file, vector_file.rows
-        _write_at(name.with_suffix(".f32"), 4 * vector_file.space.dimension * there, rows.astype("<f4").tobytes())
-        _write_at(name.with_suffix(".keys"), 8 * there, keys.astype("<i8").tobytes())
-        return vector_file._replace(rows=there + len(keys))
-
-    def _cover(self, vector_file: VectorFile) -> tuple[VectorTable | None, Keys]:
-        """Return the table of a file and the keys of chunks without a vector; the same until one of them changes."""
-        state = vector_file, read_meta(self._connection, "generation")
-        if self._compared is None or self._compared[0] != state:
-            self._compared = state, self._compare(vector_file)
-        return self._compared[1]
-
-    def _compare(self, vector_file: VectorFile) -> tuple[VectorTable | None, Keys]:
-        import numpy as np
-
-        chunks, table = self._chunk_keys(), self._map(vector_file)
-        if table is not None:
-            alive = np.isin(table.keys, chunks)
-            table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
-        return table, chunks if table is None else chunks[~np.isin(chunks, table.keys)]
-
-    def _chunk_keys(self) -> Keys:
-        import numpy as np
-
-        rows = self._connection.execute("SELECT rowid FROM chunks ORDER BY rowid").fetchall()
-        return np.fromiter((key for (key,) in rows), np.int64, len(rows))
-
-    def _map(self, vector_file: VectorFile) -> VectorTable | None:
-        """Map a file into memory; None if it is not as the database knows it."""
-        import numpy as np
-
-        shape, name = (vector_file.rows, vector_file.space.dimension), self._folder / vector_file.file
-        if not vector_file.rows:
-            return VectorTable(np.empty(0, np.int64), np.empty(shape, np.float32))
-        try:
-            keys: Keys = np.fromfile(name.with_suffix(".keys"), "<i8", vector_file.rows)
-            rows = np.memmap(name.with_suffix(".f32"), "<f4", "r", shape=shape)
-        except (OSError, ValueError):
-            return None
-        return VectorTable(keys, np.asarray(rows)) if len(keys) == vector_file.rows else None
-
-
-def _new_name() -> str:
-    return os.urandom(8).hex()
-
-
-def _write_at(file: Path, place: int, data: bytes) -> None:
-    descriptor = open_regular(file, os.O_RDWR | os.O_CREAT, 0o666)
-    with open(descriptor, "r+b") as stream:
-        stream.truncate(place)
-        stream.seek(place)
-        stream.write(data)
-        stream.flush()
-        os.fsync(descriptor)
+            self._connection.executemany(statement, rows)
+            put_meta(self._connection, VECTORS, json.dumps([*space, changes]))

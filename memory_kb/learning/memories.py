@@ -221,8 +221,8 @@ class Memories:
 
 
 def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors | None:
-    held = index.vectors.held
-    table = index.vectors.table(held.space) if held else None
+    held = index.vectors.space
+    table = index.vectors.table(held) if held else None
     if table is None:
         return None
     import numpy as np

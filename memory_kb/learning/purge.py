@@ -301,8 +301,8 @@ class _Purge:
             # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
             is_damaged = ".broken" in file.name or ".foreign" in file.name
             is_there = is_damaged or self._text.may_be_in(file.read_bytes())
-        elif file.parent.name in ("vectors", "blobs"):
-            is_there = file.parent.name == "blobs" and self._text.is_in(decode(file.read_bytes()))
+        elif file.parent.name in ("vectors", "blobs"):  # an earlier version kept all vectors in files
+            is_there = file.parent.name == "vectors" or self._text.is_in(decode(file.read_bytes()))
         else:
             return self._clean_log(file, machine)
         if is_there and not self._dry_run:

@@ -121,9 +121,7 @@ def score_nearness(vector_query: VectorQuery) -> Nearness:
     import numpy as np
 
     table, cosines = vector_query.table, similarities(vector_query)
-    alive = slice(None) if table.alive is None else table.alive
-    repeated, cosines = table.keys[alive], cosines[alive]
-    keys, starts = np.unique(repeated, return_index=True)
+    keys, starts = np.unique(table.keys, return_index=True)
     if not len(keys):
         return Nearness(keys, cosines, starts, cosines)
     ordinary = cosines if table.sample is None else cosines[table.sample]
