@@ -66,6 +66,10 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
     with process(gone, home) as server:
         greet(server)
         send(server, "no json", '{"jsonrpc": "2.0", "id": 9}', call(1, "memory_recall", query="pair"))
+        assert [(bad["id"], bad["error"]["code"]) for bad in (receive(server), receive(server))] == [
+            (None, -32700),
+            (9, -32600),
+        ]
         told = receive(server)["result"]
         assert (
             told["isError"]

@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from pydantic import BaseModel
 
 from memory_kb import __version__
@@ -149,20 +150,31 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def mend_message(line: bytes) -> str:
-    """Return a line of a client as every reader of JSON takes it.
+def read_message(line: bytes) -> str | types.JSONRPCError:
+    """Return a message as every reader of JSON takes it, or the answer to a line that is no message of JSON-RPC.
 
     Halves of surrogate pairs become question marks, numbers with too many digits become texts.
 
     Example:
-        >>> mend_message(rb'{"jsonrpc": "2.0", "method": "half \\ud83d"}')
+        >>> read_message(rb'{"jsonrpc": "2.0", "method": "half \\ud83d"}')
         '{"jsonrpc": "2.0", "method": "half ?"}'
+        >>> read_message(b"no json").error.code, read_message(b'{"jsonrpc": "2.0", "id": 7}').error.code
+        (-32700, -32600)
     """
     try:
-        text = json.dumps(load_json(line), ensure_ascii=False)
+        value = load_json(line)
+    except ValueError as exc:
+        error = types.ErrorData(code=types.PARSE_ERROR, message=f"the line is not JSON: {str(exc)[:100]}")
+        return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    try:
+        types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
-        return line.decode("utf-8", "replace")
-    return text.encode("utf-8", "replace").decode()
+        named = value.get("id") if isinstance(value, dict) else None
+        known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
+        error = types.ErrorData(code=types.INVALID_REQUEST, message="the line is no single message of JSON-RPC 2.0")
+        return types.JSONRPCError(jsonrpc="2.0", id=known, error=error)
+    return text
 
 
 def take_stdin() -> BinaryIO:
@@ -174,11 +186,14 @@ def take_stdin() -> BinaryIO:
     return taken
 
 
-async def read_messages(lines: BinaryIO) -> AsyncIterator[str]:
-    """Yield the messages of a client; the SDK says in its log what is wrong with one."""
+async def read_messages(lines: BinaryIO, refuse: Callable[[types.JSONRPCError], Awaitable[None]]) -> AsyncIterator[str]:
+    """Yield the messages of a client; a line that is none is answered with `refuse`."""
     async for line in anyio.wrap_file(lines):
-        if line.strip():
-            yield mend_message(line)
+        message = read_message(line) if line.strip() else None
+        if isinstance(message, str):
+            yield message
+        elif message:
+            await refuse(message)
 
 
 _SESSION = "MEMORY_KB_SESSION"
@@ -294,7 +309,8 @@ async def serve_stdio(server: McpServer) -> int:
         group.start_soon(_leave_on_signal, server)
         group.start_soon(_leave_when_orphaned, server)
         try:
-            async with stdio_server(stdin=read_messages(take_stdin())) as (reading, writing):  # type: ignore[arg-type]
+            messages = read_messages(take_stdin(), lambda fault: writing.send(SessionMessage(fault)))
+            async with stdio_server(stdin=messages) as (reading, writing):  # type: ignore[arg-type]
                 await sdk_server.run(reading, writing, sdk_server.create_initialization_options())
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             say("the client has gone")
