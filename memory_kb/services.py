@@ -274,7 +274,7 @@ class Services:
     def editor_actions(self) -> EditorActions:
         from memory_kb.editing.editor_actions import EditorActions
 
-        return EditorActions(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
+        return EditorActions(self.vault, self.index, self.writer, self.memories, self.review)
 
     @cached_property
     def citations(self) -> Citations:

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import GitFailed, NoRepository
 from memory_kb.git.history import Version
 from memory_kb.index.doctor import LintPass, cross_check, read_last
-from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tags
 from memory_kb.index.link_map import LinkMap, find_node, read_map, take_around, take_busiest
-from memory_kb.index.link_names import named, resolve
 from memory_kb.index.lint_cache import LINT_CACHE, LintCache
 from memory_kb.index.listing import Listing, find_entry_by_name, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters
@@ -173,11 +171,6 @@ class WebQueries:
         has_tags, has_days = any(row.has_tags for row in tally), any(row.has_days for row in tally)
         return FilterValues(kinds, scopes, statuses, has_tags, has_days)
 
-    def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
-        """Return names of entries that go with a word, with what links to each; or tags."""
-        suggest = suggest_tags if of_tags else suggest_names
-        return self._index.read(lambda index: suggest(index, word, most))
-
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
         return self._index.read(lambda index: self._read_links(index, may_be_old=False))
@@ -222,12 +215,6 @@ class WebQueries:
         return self._index.read(
             lambda index: LastLook(read_last(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
         )
-
-    def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
-        """Return the entries that links such as `notes/tea` in a file lead to; those that lead nowhere are left out."""
-        names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
-        found = ((target, resolve(names, target, source)) for target in targets)
-        return {target: view(entry) for target, entry in found if entry is not None}
 
     def past_of(self, wanted: str) -> tuple[PastStep, ...]:
         """Return the runs and commits that changed an entry or its whole file in one list, newest first."""

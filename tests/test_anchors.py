@@ -62,7 +62,7 @@ def test_missing_headings_and_blocks_are_reported_by_lint_and_in_an_editor(
     ]
     assert {one["severity"] for one in told if one["message"] != UNCLEAR} == {3}
     first = next(one for one in told if one["message"] == SAID[0])
-    assert first["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 16}}
+    assert first["range"] == {"start": {"line": 1, "character": 2}, "end": {"line": 1, "character": 14}}
 
 
 def test_links_lead_into_the_note(notes: Path, editor: Editor) -> None:

@@ -98,7 +98,7 @@ def test_a_heading_that_is_there_already_is_refused(editor: Editor, notes: Path)
 
 def test_links_follow_a_file_that_the_editor_moves(editor: Editor, notes: Path) -> None:
     able = editor.told["capabilities"]["workspace"]["fileOperations"]["willRename"]
-    assert [one["pattern"]["glob"] for one in able["filters"]] == ["**/*", "**"]
+    assert [one["pattern"]["glob"] for one in able["filters"]] == ["**/*.md", "**"]
     tea, cups = (notes / "Tea.md").as_uri(), (notes / "sub/Cups.md").as_uri()
     asked = {"files": [{"oldUri": tea, "newUri": (notes / "deep/down/Chai.md").as_uri()}]}
     edit = editor.ask("workspace/willRenameFiles", asked)
@@ -143,12 +143,12 @@ def test_what_is_missing_is_said_in_a_plain_folder_too(editor: Editor, notes: Pa
     (notes / "kept").mkdir()
     (notes / "kept/there.png").write_bytes(b"")
     text = (
-        "[[#Nowhere]] [[Missing one]] ![[no.png]] ![](img/no.png) ![[There.png|300]] ![](../kept/there.png 'T')"
+        "[[Tea#Nowhere]] [[Missing one]] ![[no.png]] ![](img/no.png) ![[There.png|300]] ![](../kept/there.png 'T')"
         " ![](https://x.org/a.png) ![](no%20end) `![[c.png]]` [[Tea#milk]]\n"
     )
     uri = editor.open(notes / "sub/missing.md", text)
     said = {(one["code"], one["severity"], one["range"]["start"]["character"]) for one in editor.diagnostics(uri)}
-    assert said == {("link", 3, 0), ("link", 3, 13), ("picture", 3, 29), ("picture", 3, 41)}
+    assert said == {("link", 3, 2), ("link", 3, 18), ("picture", 3, 32), ("picture", 3, 44)}
     editor.type(uri, "---\nlinks:\n  - {to: Cu\n---\n")
     (item,) = editor.complete(uri, "to: Cu")
     assert item["textEdit"]["newText"] == "Cups"

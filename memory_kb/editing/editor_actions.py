@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
-from urllib.parse import quote
 
-from memory_kb.editing.examination import Drafts, Examination
+from memory_kb.editing.examination import Drafts, read_draft
 from memory_kb.editing.renaming import (
     HeadingRenaming,
     Moving,
@@ -24,24 +23,27 @@ from memory_kb.editing.renaming import (
     way_of,
 )
 from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
-from memory_kb.index.editor_catalog import Catalog, read_unsaved
+from memory_kb.index.editor_catalog import Catalog
 from memory_kb.index.link_names import stem_of
+from memory_kb.index.listing import find_linking_files, find_links
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.citations import assess
 from memory_kb.learning.compaction import archive_path, merge_entries, rank_for_merging
 from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.review import Review
-from memory_kb.markdown.links import is_attachment
-from memory_kb.markdown.splice import find_entry
+from memory_kb.markdown.headings import find_anchor
+from memory_kb.markdown.links import find_links as find_text_links
+from memory_kb.markdown.splice import find_entry, read_entries, yaml_span
 from memory_kb.memory import Memory
-from memory_kb.model import EVERYTHING
+from memory_kb.model import EVERYTHING, Span
 from memory_kb.reports import RunReport
 from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.changes import Change, plan_fields
 from memory_kb.store.file_edits import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
-from memory_kb.store.project_files import Attachments, project_files
+from memory_kb.store.project_files import project_files
 from memory_kb.store.render_changes import Composition, compose, paths_of
 from memory_kb.store.writer import Writer
 from memory_kb.terms import name_key
@@ -53,7 +55,7 @@ _FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")
 
 
 class EntryUse(NamedTuple):
-    """An entry with the factors of its prominence, how it was used, and whether its claims hold.
+    """An entry with the factors of its prominence, how it was used, whether its claims hold, and its links out and in.
 
     `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
     times that times `scope_weight`.
@@ -68,19 +70,26 @@ class EntryUse(NamedTuple):
     last_shown: str | None
     outcomes: tuple[tuple[str, int], ...]
     claims: str | None
+    links: tuple[int, int]
 
 
 class RenamedEntry(NamedTuple):
     """An entry by one of its names, or a heading of its file.
 
-    `way` is `id`, `title`, `file`, `alias` (called `old`) or `section` (whose heading is on `line`, counted from 0).
+    `way` is `id`, `title`, `file` or `section` (whose heading is on `line`, counted from 0).
     """
 
     path: str
     id: str
     way: str
-    old: str = ""
     line: int = 0
+
+
+class Mention(NamedTuple):
+    """A place of a note that links to an entry or a section."""
+
+    path: str
+    span: Span
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,6 @@ class EditorActions:
     _index: VaultIndex
     _writer: Writer
     _memories: Memories
-    _examination: Examination
     _review: Review
 
     def entry_use(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
@@ -113,7 +121,34 @@ class EditorActions:
             last_shown=showings[-1] if showings else None,
             outcomes=tuple(credits.items()),
             claims=assess(memory, project_files(self._vault, 5.0), today).verdict if memory.has_claim else None,
+            links=self._index.read(lambda index: _count_links(index, path, entry_id)),
         )
+
+    def find_mentions(
+        self, path: str, entry_id: str, drafts: Drafts, section: Span | None = None
+    ) -> tuple[Mention, ...]:
+        """Return where notes link to an entry, or to a section of its file; texts in `drafts` count as they are."""
+        catalog, target = self._catalog(), self._note(path, drafts).text
+        entry = next((one for one in catalog.entries if (one.path, one.id) == (path, entry_id)), None)
+
+        def is_meant(name: str, source: str, anchor: str = "") -> bool:
+            if section is None:
+                return bool(name) and entry is not None and catalog.resolve(name, source) == entry
+            leads_here = path == (catalog.resolve_file(name, source) if name else source)
+            return bool(anchor) and leads_here and find_anchor(target, anchor) == section
+
+        def mentions(note: NoteText) -> Iterator[Span]:
+            for link in find_text_links(note.text, with_own=True):
+                if is_meant(link.target, note.path, link.anchor):
+                    yield link.whole
+            for one in read_entries(note.text, note.path):
+                for name in dict.fromkeys(link.to for link in one.links if is_meant(link.to, note.path)):
+                    place = note.text.find(name, yaml_span(note.text, one).start, one.body.start)
+                    if place >= 0:
+                        yield Span(place, place + len(name))
+
+        notes = self._notes([*self._find_linking([path]), *drafts], drafts)
+        return tuple(Mention(note.path, span) for note in notes for span in mentions(note))
 
     def rename(
         self,
@@ -156,58 +191,46 @@ class EditorActions:
         return self._plan_moves({path: to}, {})
 
     def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts) -> Sequence[Change]:
-        catalog = self._examination.catalog()
-        staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
-
-        attachments = Attachments(self._vault)
-        moved = {path.rpartition("/")[2].casefold() for path in moves if is_attachment(path)}
-        names = {word for name in moved for word in (name, quote(name).casefold())}
-
-        def mentions(path: str) -> bool:
-            text = self._examination.draft_note(path, drafts).text.casefold()
-            return any(name in text for name in names)
-
+        catalog = self._catalog()
         moving = Moving(
             moves,
             catalog.resolve_file,
-            lambda path: stem_of(path) not in staying if path in moves.values() else catalog.is_alone(path),
-            attachments.find,
-            lambda path: {path} >= {moves.get(one, one) for one in attachments.named(path.rpartition("/")[2])},
+            is_file=lambda path: not path.startswith("..") and self._vault.resolve(path).is_file(),
         )
-        paths = dict.fromkeys([*catalog.files_around(moves), *drafts])
-        if names:
-            paths |= dict.fromkeys(path for path in sorted({one.path for one in catalog.entries}) if mentions(path))
-        return plan_moving(moving, self._notes(paths, drafts))
+        moved = [path for path in catalog.files if moving.path_after(path) != path]
+        stems = Counter(stem_of(moving.path_after(path)) for path in catalog.files)
+        moving = moving._replace(is_alone=lambda path: stems[stem_of(path)] <= 1)
+        return plan_moving(moving, self._notes([*self._find_linking(moved), *drafts], drafts))
 
     def propose_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Composition:
         """Return what renaming an entry would make of the files, with the drafts in their places."""
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
     def propose_moving(self, moves: Mapping[str, str], drafts: Drafts) -> Composition:
-        """Return what moving files, given by their old and new paths, would make of the links to them and in them."""
+        """Return what moving notes, or folders with `/` at their ends, would make of the links to them and in them."""
         return self._composed(self._plan_moves(moves, drafts), drafts)
 
     def _plan_heading(self, path: str, line: int, new: str, drafts: Drafts) -> Sequence[Change]:
-        text, catalog = self._examination.draft_note(path, drafts).text, self._examination.catalog()
+        text, catalog = self._note(path, drafts).text, self._catalog()
         heading = heading_at(text, line)
         if heading is None:
             raise UsageError(f"line {line + 1} of {path} is no heading any more")
         renaming = HeadingRenaming(path, text, heading, check_name(new, "heading"), catalog.resolve_file)
-        return plan_heading_renaming(renaming, self._notes([*catalog.files_around([path]), *drafts], drafts))
+        return plan_heading_renaming(renaming, self._notes([*self._find_linking([path]), *drafts], drafts))
 
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
         path, entry_id = named.path, named.id
         if named.way == "section":
             return self._plan_heading(path, named.line, new, drafts)
-        note = self._examination.draft_note(path, drafts)
+        note = self._note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
         way = way_of(entry, note.text, named.way)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in _FIXED_NAMES:
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog, stem = self._examination.catalog(), note_name(path)
-        names = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}
+        catalog = self._catalog()
+        names = {"id": entry.id, "title": entry.title or "", "file": note_name(path)}
         old = names.get(way) or shown_title(self._at(path, entry_id, drafts).title)
         name = check_name(new, way)
         if name == old:
@@ -222,7 +245,8 @@ class EditorActions:
             found = catalog.resolve(target, source)
             return (found.path, found.id) == (path, entry_id) if found else "/" not in target
 
-        kept = catalog.kept_names(path, entry_id, way)
+        stored = next((one for one in catalog.entries if (one.path, one.id) == (path, entry_id)), None)
+        kept = catalog.names_of_file(stored) if stored else frozenset[str]()
         renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: name_key(target) in kept)
         if way == "heading":
             heading = title_heading(note.text, entry)
@@ -231,20 +255,26 @@ class EditorActions:
                 raise CannotSplice(f"the heading of {entry_id} in {path} cannot be found")
             title = HeadingRenaming(path, note.text, heading, f"{day}{name}{rest}", catalog.resolve_file)
             renaming = renaming._replace(change_heading=title.rewrite)
-        return plan_renaming(renaming, self._notes([path, *self._linking(catalog, renaming), *drafts], drafts))
+        listing = self._index.read(lambda index: index.files_with_metadata([f'"{old}"'])) if way == "id" else []
+        return plan_renaming(renaming, self._notes([*self._find_linking([path]), *listing, *drafts], drafts))
+
+    def _catalog(self) -> Catalog:
+        return self._index.read(lambda index: Catalog(list(index.entries(EVERYTHING))))
+
+    def _note(self, path: str, drafts: Drafts) -> NoteText:
+        """Return a note as it is in an editor, or as it is saved if no editor has it open."""
+        return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
 
     def _notes(self, paths: Iterable[str], drafts: Drafts) -> list[NoteText]:
-        return [self._examination.draft_note(path, drafts) for path in dict.fromkeys(paths)]
+        return [self._note(path, drafts) for path in dict.fromkeys(paths)]
 
-    def _linking(self, catalog: Catalog, renaming: Renaming) -> list[str]:
-        """Return the files with links to an entry, those by lists of ids among them."""
-        entry = catalog.entry(renaming.path, renaming.entry_id)
-        links = list(catalog.incoming(entry)) if entry else []
-        found = {one.entry.path for one in links if renaming.leads_to(one.target, one.entry.path)}
-        if renaming.way == "id":
-            quoted = f'"{renaming.old}"'
-            found |= {one.path for one in catalog.entries if one.metadata and quoted in one.metadata}
-        return sorted(found)
+    def _find_linking(self, paths: Iterable[str]) -> list[str]:
+        """Return some files, and those that may link to them."""
+
+        def find(index: SqliteIndex) -> set[str]:
+            return {path for entry in index.entries_of(paths) for path in find_linking_files(index, entry)}
+
+        return sorted(self._index.read(find).union(paths))
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
         """Return the files as they would be if an entry were retired, approved, promoted or merged.
@@ -259,7 +289,7 @@ class EditorActions:
             approval = self._review.approval()
 
             def read(path: str) -> NoteText | None:
-                return self._examination.draft_note(path, drafts) if path in drafts else approval.read(path)
+                return self._note(path, drafts) if path in drafts else approval.read(path)
 
             plan = replace(approval, read=read).plan([memory])
         elif action == "promote":
@@ -282,17 +312,17 @@ class EditorActions:
         return plan.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
-        found = self._examination.catalog().ids.get(other, ())
-        if not found or (other, found[0].path) == (memory.id, memory.path):
+        found = self._memories.find(other)
+        if (found.id, found.path) == (memory.id, memory.path):
             raise UnknownEntry(other)
-        primary, *others = rank_for_merging([memory, self._at(found[0].path, other, drafts)])
+        primary, *others = rank_for_merging([memory, self._at(found.path, found.id, drafts)])
         today = self._vault.today()
 
         def archive(one: Memory) -> str:
             return archive_path(one, self._vault.folder_of(one.place), today)
 
         def body_of(one: Memory) -> str:
-            text = self._examination.draft_note(one.path, drafts).text
+            text = self._note(one.path, drafts).text
             body = find_entry(text, one.path, one.id).body
             return text[body.start : body.end]
 
@@ -301,7 +331,8 @@ class EditorActions:
     def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
         """Return an entry as it is in a draft, else in the index."""
         if path in drafts:
-            memories = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
+            note = read_draft(path, drafts[path], is_memory=self._vault.memory is not None)
+            memories = [one.memory for one in note.entries]
         else:
             memories = self._index.read(lambda index: list(index.memories(EVERYTHING, path)))
         found = next((one for one in memories if one.id == entry_id), None)
@@ -318,3 +349,12 @@ class EditorActions:
             for path in paths_of(edits)
         }
         return compose(edits, files)._replace(moves=moves)
+
+
+def _count_links(index: SqliteIndex, path: str, entry_id: str) -> tuple[int, int]:
+    """Return how many links lead from a saved entry and to it."""
+    for entry in index.entries_of([path]):
+        if entry.id == entry_id:
+            report = find_links(index, entry)
+            return len(report.outgoing), len(report.incoming)
+    return 0, 0

@@ -23,7 +23,6 @@ from memory_kb.markdown.links import (
     TextLink,
     escape_address,
     find_links,
-    is_attachment,
     rewrite_anchors,
     rewrite_targets,
     without_code,
@@ -42,14 +41,13 @@ _LONGEST = 200
 _DATED = re.compile(r"\[\d{4}-\d{2}-\d{2}\]\s*")
 #: Fields that name other entries by their ids.
 _ID_LISTS = ("sources", "relevant_patterns")
-_ALIASES = ("aliases", "alias")
 
 
 class Renaming(NamedTuple):
     """What is renamed: the entry, where it is, and its old and new name.
 
     Attributes:
-        way: what the name is: `id`, `title`, `heading` for the title that its first heading gives, or `alias`.
+        way: what the name is: `id`, `title`, or `heading` for the title that its first heading gives.
         leads_to: returns whether a target that is called like the old name leads to this entry from a file.
         stays: returns whether a target leads to it by another name too when it is renamed.
         change_heading: returns the text of a file with the heading exchanged that is the title, and in links to it.
@@ -179,11 +177,6 @@ def _new_values(entry: Entry, renaming: Renaming, *, is_own: bool) -> Mapping[st
         values["id"] = new
     if is_own and way == "title":
         values["title" if entry.metadata.get("title") is not None else "name"] = new
-    if is_own and way == "alias":
-        key = next((key for key in _ALIASES if key in entry.metadata), "")
-        held = entry.metadata.get(key)
-        called = [new if word.casefold() == old.casefold() else word for word in read_words(held)]
-        values[key] = called if isinstance(held, list) else ", ".join(called)
     for key in _ID_LISTS if way == "id" else ():
         words = read_words(entry.metadata.get(key))
         if old in words:
@@ -217,7 +210,7 @@ def rename_links(block: str, entry: Entry, new_name: Callable[[str], str | None]
 def _replace_names(block: str, key: str, value: Value, names: Mapping[str, str]) -> str:
     """Return YAML in which a field has a new value; in a list, if possible, only the changed names are replaced."""
     held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(block)
-    if held is not None and key in ("links", *_ALIASES, *_ID_LISTS):
+    if held is not None and key in ("links", *_ID_LISTS):
         lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
         called = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
         name = re.compile(rf"{lead}(?P<quote>[\"']?)(?P<name>{called})(?P=quote){end}", re.IGNORECASE)
@@ -376,21 +369,24 @@ _BESIDE = re.compile(
 
 
 class Moving(NamedTuple):
-    """Files that move, and the vault around them.
+    """Notes and folders that move, and the vault around them.
 
     Attributes:
-        moves: the old and the new path of each file.
+        moves: the old and the new path of each note, and of each folder with `/` at the end.
         resolve: returns the file that a target leads to from a file.
-        is_alone: returns whether no file that stays is called like a path.
-        find_file: returns the attachment that a name or path leads to from a file.
-        is_only: returns whether no other attachment will be called like a path.
+        is_alone: returns whether no other note will be called like a path.
+        is_file: returns whether there is a file, now.
     """
 
     moves: Mapping[str, str]
     resolve: Callable[[str, str], str | None]
     is_alone: Callable[[str], bool] = lambda _: True
-    find_file: Callable[[str, str], str | None] = lambda *_: None
-    is_only: Callable[[str], bool] = lambda _: True
+    is_file: Callable[[str], bool] = lambda _: False
+
+    def path_after(self, path: str) -> str:
+        """Return where a file is after the move."""
+        inside = (one for one in self.moves.items() if one[0].endswith("/") and path.startswith(one[0]))
+        return self.moves.get(path) or next((new + path.removeprefix(old) for old, new in inside), path)
 
 
 def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]:
@@ -407,7 +403,7 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
     """
     reason = f"Moved {', '.join(f'from {old} to {new}' for old, new in list(moving.moves.items())[:3])}."
     name, notes = f"move {min(moving.moves)}", list(notes)
-    moved = (move(note, moving.moves[note.path], reason) for note in notes if note.path in moving.moves)
+    moved = (move(note, after, reason) for note in notes if (after := moving.path_after(note.path)) != note.path)
     changes = plan_rewrite(notes, lambda note: _rewrite_moved(note, moving), reason, name)
     return (*changes, *(change._replace(together=name) for change in moved))
 
@@ -416,19 +412,17 @@ def _rewrite_moved(note: NoteText, moving: Moving) -> str:
     def rename(target: str) -> str | None:
         return _new_target(target, note.path, moving)
 
-    if not note.path.lower().endswith(".md"):
-        return note.text
     text = rewrite_note(note.text, note.path, lambda part: rewrite_targets(part, rename), rename)
-    old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
-    return _keep_attachments(text, note.path, moving) if old != new or any(map(is_attachment, moving.moves)) else text
+    is_elsewhere = posixpath.dirname(note.path) != posixpath.dirname(moving.path_after(note.path))
+    return _keep_attachments(text, note.path, moving) if is_elsewhere else text
 
 
 def _new_target(target: str, source: str, moving: Moving) -> str | None:
     """Return what a link in a file is to say instead; None where it stays."""
     found = moving.resolve(target, source)
-    if found is None or not {source, found} & moving.moves.keys():
+    if found is None or (moving.path_after(found), moving.path_after(source)) == (found, source):
         return None
-    now, folder = moving.moves.get(found, found), posixpath.dirname(moving.moves.get(source, source))
+    now, folder = moving.path_after(found), posixpath.dirname(moving.path_after(source))
     suffix = target[-3:] if target.lower().endswith(".md") else ""
     beside = name_key(posixpath.normpath(posixpath.join(posixpath.dirname(source), target)))
     is_relative = beside in (name_key(found), name_key(found.removesuffix(".md")))
@@ -448,32 +442,17 @@ def _new_target(target: str, source: str, moving: Moving) -> str | None:
 
 
 def _keep_attachments(text: str, source: str, moving: Moving) -> str:
-    """Return a text whose links to pictures and other attachments lead to them after the move."""
-    places = [(link.span, link.target, True) for link in find_links(text) if link.is_attachment]
+    """Return the text of a note that moves with its paths to pictures and other attachments leading there still."""
+    places = [(link.span, link.target) for link in find_links(text) if link.is_attachment and "/" in link.target]
     beside = _BESIDE.finditer(without_code(text)) if "](" in text else ()
-    places += [(Span(*one.span()), unquote(one[0]), False) for one in beside if not one[0].lower().endswith(".md")]
+    places += [(Span(*one.span()), unquote(one[0])) for one in beside if not one[0].lower().endswith(".md")]
+    old, new = posixpath.dirname(source), posixpath.dirname(moving.path_after(source))
     pieces, done = [], 0
-    for span, target, is_wikilink in sorted(places):
-        new = _new_file_path(target, source, moving, is_wikilink=is_wikilink)
-        if new is not None:
-            is_quoted = is_wikilink or text[span.start - 1] == "<"
-            pieces += [text[done : span.start], new if is_quoted else escape_address(new)]
+    for span, target in sorted(places):
+        file = posixpath.normpath(posixpath.join(old, target))
+        path = posixpath.relpath(moving.path_after(file), new or ".")
+        if moving.is_file(file) and path != posixpath.normpath(target):
+            is_quoted = text[span.start - 1] in "[<"
+            pieces += [text[done : span.start], path if is_quoted else escape_address(path)]
             done = span.end
     return "".join((*pieces, text[done:]))
-
-
-def _new_file_path(target: str, source: str, moving: Moving, *, is_wikilink: bool) -> str | None:
-    """Return what a link to an attachment is to say instead; None where it stays."""
-    old, folder = posixpath.dirname(source), posixpath.dirname(moving.moves.get(source, source))
-    found = moving.find_file(target, source)
-    if found is None:
-        return None
-    now = moving.moves.get(found, found)
-    is_from_top = is_wikilink and posixpath.normpath(target.lstrip("/")) == found
-    new = now
-    if is_wikilink and "/" not in target:
-        name = now.rpartition("/")[2]
-        new = name if moving.is_only(now) or posixpath.join(folder, name) == now else now
-    elif not is_from_top and posixpath.normpath(posixpath.join(old, target)) == found:
-        new = posixpath.relpath(now, folder or ".")
-    return None if posixpath.normpath(target) == new else new

@@ -9,7 +9,7 @@ import json
 import os
 import posixpath
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from memory_kb.index.link_names import (
     group_stems,
     name_entries,
     resolve,
-    say_rival,
     targets_in_fields,
     typed_links,
 )
@@ -31,7 +30,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import compare_with_disk, find_hidden_changes, read_note_bytes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
-from memory_kb.markdown.headings import find_anchor, say_missing
+from memory_kb.markdown.headings import find_anchor
 from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.file_edits import read_note_text
 from memory_kb.store.saved_queries import names_entry, queries_path, read_queries
@@ -143,8 +142,13 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache) -> Sequence[
         if all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in probes):
             return list(map(Problem._make, kept["problems"]))
 
-    check = _Check(vault, index, cache.of_files(hashes, index.entries_with_texts))
-    problems = list(check.problems())
+    by_file = cache.of_files(hashes, index.entries_with_texts)
+    check = NoteCheck(vault, list(index.entries(EVERYTHING)), by_file, lambda path: _read_text(vault, path))
+    problems = [
+        *check.find_duplicate_ids(),
+        *(Problem(path, line, message) for path, found in by_file.items() for line, message in found.problems),
+        *check.find_dead_links(with_unwritten=vault.memory is not None),
+    ]
     cache.keep(
         findings={"state": state, "problems": problems, "probes": check.probes},
         map=[check.nodes(), list(check.edges)],
@@ -152,32 +156,20 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache) -> Sequence[
     return problems
 
 
-def say_dead(kind: str, target: str) -> str:
-    """Return the message about a link that leads nowhere.
+class NoteCheck:
+    """A check of some files, which have findings of their own, against all entries that they may name."""
 
-    Example:
-        >>> say_dead("link", "a.md"), say_dead("wikilink", "a")
-        ("the link to 'a.md' leads to no file", "the wikilink to 'a' leads to no entry")
-    """
-    return f"the {kind} to {target!r} leads to no {'file' if kind == 'link' else 'entry'}"
-
-
-def say_double(entry_id: str, place: str) -> str:
-    """Return the message about an id that is used twice."""
-    return f"the id {entry_id} is also used at {place}; both are kept, give one a new id"
-
-
-class _Check:
-    """One check of all files of a vault against each other."""
-
-    def __init__(self, vault: Vault, index: SqliteIndex, by_file: Mapping[str, FileFindings]) -> None:
-        self._vault, self._by_file = vault, by_file
-        self._entries = list(index.entries(EVERYTHING))
-        self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
-        self._keys = {(entry.path, entry.line): key for key, entry in enumerate(self._entries)}
-        self._has_anchor = functools.cache(
-            lambda path, anchor: find_anchor(_read_text(vault, path), anchor) is not None
-        )
+    def __init__(
+        self,
+        vault: Vault,
+        entries: Sequence[StoredEntry],
+        by_file: Mapping[str, FileFindings],
+        read: Callable[[str], str],
+    ) -> None:
+        self._vault, self._entries, self._by_file, self._read = vault, entries, by_file, read
+        self._names, self._stems = name_entries(entries), group_stems(entries)
+        self._keys = {(entry.path, entry.line): key for key, entry in enumerate(entries)}
+        self._has_anchor = functools.cache(lambda path, anchor: find_anchor(read(path), anchor) is not None)
         # What is asked comes file by file.
         self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
         #: The paths that are no notes and were looked for, and whether they were there.
@@ -192,34 +184,35 @@ class _Check:
             for key, one in enumerate(self._entries)
         ]
 
-    def problems(self) -> Iterator[Problem]:
-        """Yield the problems, and find the links between entries on the way."""
-        yield from self._duplicate_ids()
-        for path, found in self._by_file.items():
-            yield from (Problem(path, line, message) for line, message in found.problems)
+    def find_dead_links(self, *, with_unwritten: bool) -> Iterator[Problem]:
+        """Yield a problem for every link that leads nowhere or may mean several files, and collect those that lead.
+
+        In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
+        """
         for key, entry in enumerate(self._entries):
+            if not (own := self._by_file.get(entry.path)):
+                continue
             for relation, target in typed_links(entry):
                 if self._follow(key, relation, target) is None:
                     line = self._line_of(entry, target)
-                    yield Problem(entry.path, line, say_dead(f"{relation} link", target))
+                    yield Problem(entry.path, line, f"the {relation} link to {target!r} leads to no entry")
             for target in targets_in_fields(entry):
                 self._follow(key, "mentions", target)
-            if own := self._by_file.get(entry.path):
-                yield from self._check_links(key, own.links.get(entry.id, ()))
+            yield from self._check_links(key, own.links.get(entry.id, ()), with_unwritten=with_unwritten)
 
-    def _duplicate_ids(self) -> Iterator[Problem]:
+    def find_duplicate_ids(self) -> Iterator[Problem]:
         """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
         first: dict[tuple[str, str, str], StoredEntry] = {}
         for entry in self._entries:
             if entry.metadata is None or '"id"' not in entry.metadata:
                 continue
-            place = place_of_path(entry.path, is_memory=True)
-            key = (entry.id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
+            where = place_of_path(entry.path, is_memory=True)
+            key = (entry.id, entry.scope, f"{where.job}/{where.task}" if entry.scope in ("job", "task") else "")
             earlier = first.setdefault(key, entry)
             if earlier is not entry:
-                said = say_double(entry.id, f"{earlier.path}:{earlier.line}")
-                line = self._line_of(entry, "\nid:")
-                yield Problem(entry.path, line, said)
+                place = f"{earlier.path}:{earlier.line}"
+                message = f"the id {entry.id} is also used at {place}; both are kept, give one a new id"
+                yield Problem(entry.path, self._line_of(entry, "\nid:"), message)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
         found = resolve(self._names, target, self._entries[key].path)
@@ -228,30 +221,30 @@ class _Check:
             self.edges[Edge(key, other, relation)] = None
         return found
 
-    def _check_links(self, key: int, links: Sequence[LinkInText]) -> Iterator[Problem]:
-        """Yield a problem for every link of a text that leads nowhere, to several files or to a missing part.
-
-        In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
-        """
+    def _check_links(self, key: int, links: Sequence[LinkInText], *, with_unwritten: bool) -> Iterator[Problem]:
+        """Yield a problem for every link of a text that leads nowhere, to several files or to a missing part."""
         said: set[str] = set()
         entry = self._entries[key]
         for link in links:
             target = link.target
             found = self._follow(key, "mentions", target)
             if found is None:
-                if link.is_wikilink:
-                    is_checked = self._vault.memory is not None
-                else:
-                    is_checked = not is_file(self._vault, entry.path, target, self.probes)
-                if is_checked and target not in said:
+                is_dead = (
+                    with_unwritten if link.is_wikilink else not is_file(self._vault, entry.path, target, self.probes)
+                )
+                if is_dead and target not in said:
                     said.add(target)
-                    yield Problem(entry.path, link.line, say_dead(link.kind, target))
+                    what = "entry" if link.is_wikilink else "file"
+                    yield Problem(entry.path, link.line, f"the {link.kind} to {target!r} leads to no {what}")
             elif rival := find_rival(self._stems, target, entry.path, found):
                 if target not in said:
                     said.add(target)
-                    yield Problem(entry.path, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.path in self._by_file and not self._has_anchor(found.path, link.anchor):
-                yield Problem(entry.path, link.line, say_missing(target, link.anchor, link.kind))
+                    several = f"{rival} as well as {found.path}, which it leads to"
+                    yield Problem(entry.path, link.line, f"the link to {target!r} may mean {several}; write the path")
+            elif (anchor := link.anchor) and not self._has_anchor(found.path, anchor):
+                part = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
+                message = f"the {link.kind} to '{target}#{anchor}' leads to a note without the {part}"
+                yield Problem(entry.path, link.line, message)
 
     def _line_of(self, entry: StoredEntry, words: str) -> int:
         """Return the line in the file of some words in the frontmatter of an entry, else of the entry's first line."""
@@ -260,7 +253,7 @@ class _Check:
         return find_line(text, found[-1], words) if found else entry.line
 
     def _parse_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
-        text = _read_text(self._vault, path)
+        text = self._read(path)
         return text, parse_document(text, path).entries
 
 

@@ -144,11 +144,6 @@ def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, fou
     return next((path for path in files[stem] if path != found.path and path.count("/") == depth), None)
 
 
-def say_rival(target: str, found: StoredEntry, rival: str) -> str:
-    """Return the message about a link that may mean several files."""
-    return f"the link to {target!r} may mean {rival} as well as {found.path}, which it leads to; write the path"
-
-
 def file_names(path: str) -> tuple[str, ...]:
     """Return the names of a file for links, in lower case: its path, and every end of it down to the file name.
 

@@ -60,7 +60,7 @@ class FileFindings(NamedTuple):
 Fetch = Callable[[Sequence[str]], Iterable[tuple[StoredEntry, str]]]
 
 
-def _examine_texts(texts: Iterable[tuple[StoredEntry, str]]) -> FileFindings:
+def examine_texts(texts: Iterable[tuple[StoredEntry, str]]) -> FileFindings:
     """Return the findings in one file from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
@@ -195,7 +195,7 @@ def _end_with_parent() -> None:
 
 def _examine_batch(batch: Iterable[tuple[StoredEntry, str]]) -> dict[str, FileFindings]:
     by_file = itertools.groupby(batch, key=lambda one: one[0].path)
-    return {path: _examine_texts(texts) for path, texts in by_file}
+    return {path: examine_texts(texts) for path, texts in by_file}
 
 
 def _unpack(facts: str) -> FileFindings:

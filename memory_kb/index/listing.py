@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
+from memory_kb.index.editor_catalog import (
+    FoundHeading,
+    Suggested,
+    find_note_headings,
+    suggest_names,
+    suggest_tags,
+)
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
@@ -33,6 +39,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.store.file_edits import read_note_text
+from memory_kb.terms import to_nfc
 from memory_kb.text import CHARS_PER_TOKEN, note_name, printable
 from memory_kb.vault import Vault
 
@@ -136,11 +143,12 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
 
 
-def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
+def find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
+    """Return the links of an entry, in both directions."""
     called = name_entries([entry])
     links = [
         (other, relation, target)
-        for other, text in _linking(index, entry, called)
+        for other, text in index.entries_with_texts(find_linking_files(index, entry))
         for relation, target in links_of(other, text)
         if other == entry or not called.keys().isdisjoint(link_keys(target, other.path))
     ]
@@ -156,18 +164,16 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
     return LinkReport(view(entry), tuple(outgoing), tuple(incoming))
 
 
-def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
-    """Return an entry and those that may link to it, with their texts: to parse all of a large vault takes a minute."""
-    ends = {posixpath.basename(name).removesuffix(".md") for name in called}
-    words = {word for end in ends for word in (end, quote(end))}
-    if not all(map(has_words, words)):
-        return index.entries_with_texts(index.file_hashes())
+def find_linking_files(index: SqliteIndex, entry: StoredEntry) -> Collection[str]:
+    """Return the files that may link to an entry, its own among them: to parse all of a large vault takes a minute."""
     names = (entry.id, DAY_PREFIX.sub("", entry.title), note_name(entry.path), *aliases_of(entry))
+    words = {word for name in names for word in (to_nfc(name), quote(to_nfc(name)))}
+    if not all(map(has_words, words)):
+        return index.file_hashes()
     # The database knows the case of ASCII letters alone.
     parts = filter(None, names) if "".join(names).isascii() else ("[[",)
     in_fields = index.files_with_metadata(['"links"', *parts])
-    sources = {entry.path, *in_fields, *index.files_saying(words, "content", _HAS_LINK)}
-    return index.entries_with_texts(sources)
+    return {entry.path, *in_fields, *index.files_saying(words, "content", _HAS_LINK)}
 
 
 def _count(tally: Iterable[EntryTally], field: str) -> dict[str, int]:
@@ -232,7 +238,22 @@ class Listing:
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations, `[[wikilinks]]` and relative links."""
-        return self._index.read(lambda index: _find_links(index, find_entry_by_name(self._vault, index, wanted)))
+        return self._index.read(lambda index: find_links(index, find_entry_by_name(self._vault, index, wanted)))
+
+    def follow(self, source: str, targets: Collection[str]) -> dict[str, EntryView]:
+        """Return the entries that links such as `notes/tea` in a file lead to; those that lead nowhere are left out."""
+        names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
+        found = ((target, resolve(names, target, source)) for target in targets)
+        return {target: view(entry) for target, entry in found if entry is not None}
+
+    def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
+        """Return names of entries that go with a word, with what links to each; or tags."""
+        suggest = suggest_tags if of_tags else suggest_names
+        return self._index.read(lambda index: suggest(index, word, most))
+
+    def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
+        """Return headings that hold all of some words, the shortest first, without those that are titles of entries."""
+        return self._index.read(lambda index: find_note_headings(index, words, limit))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""

@@ -139,7 +139,7 @@ _MOST_TEXT = 400
 _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
-def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
+def describe_state(use: EntryUse, *, with_text: bool) -> str:
     """Return the state of an entry, as Markdown."""
     memory, count, shown = use.memory, use.memory.reinforcement_count, "never shown yet"
     if use.shown:
@@ -153,7 +153,7 @@ def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) ->
         f"{memory.kind} · {memory.place.scope} · {memory.status} · `{memory.id}`",
         f"prominence {use.prominence:.4g} = importance {memory.importance:g} × decay {use.decay:.4g} ({age}) × {times}",
         shown,
-        f"links: {links[0]} out, {links[1]} in",
+        f"links: {use.links[0]} out, {use.links[1]} in",
     ]
     if use.claims:
         lines.append(f"claims: {use.claims if use.claims in ('fresh', 'moved') else f'**{use.claims}**'}")

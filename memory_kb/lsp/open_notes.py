@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 from lsprotocol import types as lsp
 from pygls.workspace import PositionCodec
 
-from memory_kb.index.editor_catalog import Catalog
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.headings import Heading, find_anchor, find_headings, heading_words_span, sections_by_heading
 from memory_kb.markdown.links import TextLink, find_links, without_code
 from memory_kb.markdown.splice import yaml_span
-from memory_kb.model import Document, Entry, Span, StoredEntry
+from memory_kb.model import Document, Entry, Span
+from memory_kb.reports import EntryView
+from memory_kb.terms import name_key
+from memory_kb.text import note_name, read_words
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_RULE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
-_KEY_LINE = re.compile(r"[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)", re.MULTILINE)
+#: Frontmatter, which may not be finished: from a `---` line to the next, else to a blank line.
+_BLOCK = re.compile(
+    r"(?:\A\ufeff?\s*|\n[ \t]*\r?\n(?=---[ \t]*\r?\n[\"']?[\w-]+[\"']?[ \t]*:(?:[ \t]|\r?$)))---[ \t]*\r?\n"
+    r"(?P<yaml>(?:(?!---)[^\n]*\n)*?(?=---[ \t]*\r?$)|(?:[ \t]*[^\s][^\n]*(?:\n|\Z))*)",
+    re.MULTILINE,
+)
 
 
-def blocks(text: str) -> Iterator[Span]:
-    """Yield the places of frontmatter, unfinished blocks included.
+def find_blocks(text: str) -> list[Span]:
+    """Return the places of frontmatter, of blocks that are not finished too.
 
     Example:
         >>> note = "---\\nki\\n---\\nText.\\n\\n---\\nid: b\\n"
-        >>> [note[one.start : one.end] for one in blocks(note)]
+        >>> [note[one.start : one.end] for one in find_blocks(note)]
         ['ki\\n', 'id: b\\n']
     """
-    opened: int | None = None
-    bare = without_code(text)
-    for rule in _RULE.finditer(bare):
-        end = min(rule.end() + 1, len(text))
-        if opened is not None:
-            yield Span(opened, rule.start())
-            opened = None
-            continue
-        above = text[: rule.start()]
-        is_head = not above.strip(" \t\r\n\ufeff")
-        if is_head or (re.search(r"\n[ \t]*\r?\n\Z", above) and _KEY_LINE.match(text, end)):
-            opened = end
-    if opened is not None:
-        stop = re.compile(r"\n[ \t]*\r?\n").search(text, max(0, opened - 1))
-        yield Span(opened, stop.start() + 1 if stop else len(text))
+    return [Span(*found.span("yaml")) for found in _BLOCK.finditer(without_code(text))]
 
 
 class Ruler:
@@ -161,7 +154,7 @@ class Subject(NamedTuple):
 
     Attributes:
         span: the name of it that is there.
-        way: `id`, `title`, `file` or `alias` where that is a name that can be changed, `section` or `block` where
+        way: `id`, `title` or `file` where that is a name that can be changed, `section` or `block` where
             the place names one, else "".
         is_own: whether the place is part of the entry itself.
         section: the line of the heading or block that a link leads to, or that the place is on.
@@ -175,14 +168,23 @@ class Subject(NamedTuple):
     section: Span | None = None
 
 
-def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
-    """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
+def find_named(page: Page, offset: int) -> str:
+    """Return the name of another entry at a place, "" where there is none."""
+    link = page.link_at(offset)
+    named = None if link else page.value_at(offset, ("to",))
+    return link.target if link else named[0] if named else ""
+
+
+def find_subject(page: Page, offset: int, named: EntryView | None, read: Callable[[str], str]) -> Subject | None:
+    """Return what a character of a page is about; None for a name of nothing and for no entry at all.
+
+    `named` is the entry of the name that `find_named` returns.
+    """
     link = page.link_at(offset)
     if link:
-        return _find_linked(page, link, offset, catalog, read)
-    named = page.value_at(offset, ("to",))
-    if named:
-        return _find_named(page, *named, catalog)
+        return _find_linked(page, link, offset, named, read)
+    if to := page.value_at(offset, ("to",)):
+        return _call(named, *to, page.text) if named else None
     own = page.entry_at(offset)
     if own is None:
         return None
@@ -203,14 +205,12 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
 
 
 def _find_linked(
-    page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]
+    page: Page, link: TextLink, offset: int, named: EntryView | None, read: Callable[[str], str]
 ) -> Subject | None:
     """Return the entry that a link leads to; its section where the place is on the name of that."""
-    if link.target:
-        subject = _find_named(page, link.target, link.span, catalog)
-    else:
-        own = page.entry_at(offset)
-        subject = Subject(page.path, own.id, link.anchor_span, "", is_own=False) if own else None
+    subject = _call(named, link.target, link.span, page.text) if named else None
+    if not link.target and (own := page.entry_at(offset)):
+        subject = Subject(page.path, own.id, link.anchor_span, "", is_own=False)
     section = find_anchor(read(subject.path), link.anchor) if subject and link.anchor else None
     if subject is None or section is None:
         return subject
@@ -220,39 +220,19 @@ def _find_linked(
     return subject._replace(section=section, way=way, span=link.anchor_span)
 
 
-def _find_named(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | None:
-    """Return the entry that a link leads to, by the name that can be changed there."""
-    entry = catalog.resolve(name, page.path)
-    if entry is None:
-        return None
-    way = catalog.way_of(entry, name)
-    if way == "file":
-        written = page.text[span.start : span.end]
-        start = span.start + written.rfind("/") + 1
-        span = Span(start, span.end - (3 if written.lower().endswith(".md") else 0))
+def _call(entry: EntryView, name: str, span: Span, text: str) -> Subject:
+    """Return an entry by the name that a link uses; an alias cannot be changed there."""
+    key = name_key(name.strip())
+    aliases = read_words(entry.metadata.get("aliases", entry.metadata.get("alias")))
+    if key == entry.id.casefold():
+        way = "id"
+    elif posixpath.basename(key).removesuffix(".md") == name_key(note_name(entry.path)):
+        way = "file"
+        start = span.start + text[span.start : span.end].rfind("/") + 1
+        span = Span(start, span.end - (3 if text[: span.end].lower().endswith(".md") else 0))
+    else:
+        way = "" if key in map(name_key, aliases) and key != name_key(entry.title) else "title"
     return Subject(entry.path, entry.id, span, way, is_own=False)
-
-
-def find_section_mentions(page: Page, home: Page, section: Span, catalog: Catalog) -> Iterator[Span]:
-    """Yield where a page links to a section, or a block, of another or its own."""
-    for link in page.links:
-        path = catalog.resolve_file(link.target, page.path) if link.target else page.path
-        if link.anchor and path == home.path and find_anchor(home.text, link.anchor) == section:
-            yield link.whole
-
-
-def find_mentions(page: Page, entry: StoredEntry, catalog: Catalog) -> Iterator[Span]:
-    """Yield where a page links to an entry."""
-    for link in page.links:
-        if link.target and catalog.resolve(link.target, page.path) == entry:
-            yield link.whole
-    for one in page.document.entries:
-        if one.has_frontmatter and any(catalog.resolve(link.to, page.path) == entry for link in one.links):
-            block = yaml_span(page.text, one)
-            for named in dict.fromkeys(link.to for link in one.links if catalog.resolve(link.to, page.path) == entry):
-                start = page.text.find(named, block.start, block.end)
-                if start >= 0:
-                    yield Span(start, start + len(named))
 
 
 def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
@@ -278,7 +258,7 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     text = page.text.rstrip()
     sections = sections_by_heading(text).values()
-    spans = [(max(0, one.start - 1), one.end) for one in blocks(page.text)]
+    spans = [(max(0, one.start - 1), one.end) for one in find_blocks(page.text)]
     spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
     lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]
     return [lsp.FoldingRange(first, last) for first, last in lines if first < last]

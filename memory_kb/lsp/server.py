@@ -27,8 +27,8 @@ from memory_kb.lsp.actions import (
     read_data,
     to_diagnostic,
 )
-from memory_kb.lsp.completion import complete_at, find_spot
-from memory_kb.lsp.open_notes import Page, Subject, blocks, find_subject, list_foldings, list_symbols
+from memory_kb.lsp.completion import MOST, Known, Spot, complete_at, find_spot
+from memory_kb.lsp.open_notes import Page, Subject, find_blocks, find_named, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.headings import sections_by_heading
 from memory_kb.model import Span
@@ -45,7 +45,7 @@ _OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Renam
 #: What an editor asks about before it renames files.
 _FILES = lsp.FileOperationRegistrationOptions(
     [
-        lsp.FileOperationFilter(lsp.FileOperationPattern("**/*", lsp.FileOperationPatternKind.File), "file"),
+        lsp.FileOperationFilter(lsp.FileOperationPattern("**/*.md", lsp.FileOperationPatternKind.File), "file"),
         lsp.FileOperationFilter(lsp.FileOperationPattern("**", lsp.FileOperationPatternKind.Folder), "file"),
     ]
 )
@@ -91,14 +91,13 @@ class NoteServer(LanguageServer):
             return
         for document in list(self.workspace.text_documents.values()):
             self.notes.put(document.uri, document.source, document.version)
+        self.notes.ready.set()
         while True:
             try:
-                if await self.notes.renew():
+                if await self.notes.has_changed():
                     self.examine_soon()
             except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it fixed
                 _say(f"the vault cannot be looked at: {exc}")
-            # Whatever became of the first look: nobody is kept waiting for the second.
-            self.notes.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
 
     def examine_soon(self) -> None:
@@ -123,7 +122,7 @@ class NoteServer(LanguageServer):
         self.text_document_publish_diagnostics(said)
 
     async def page(self, document: lsp.TextDocumentIdentifier) -> Page | None:
-        """Return an open note, after the first reading of the vault."""
+        """Return an open note, once the vault is found."""
         await self.notes.ready.wait()
         return self.notes.pages.get(document.uri)
 
@@ -133,8 +132,11 @@ class NoteServer(LanguageServer):
 
     async def subject(self, asked: _PlaceParams) -> tuple[Page, Subject] | None:
         found = await self.place(asked)
-        subject = find_subject(*found, self.notes.catalog, self.notes.read) if found else None
-        return (found[0], subject) if found and subject else None
+        if found is None:
+            return None
+        named = await self.notes.follow(found[0], list(filter(None, [find_named(*found)])))
+        subject = find_subject(*found, next(iter(named.values()), None), self.notes.read)
+        return (found[0], subject) if subject else None
 
     @property
     def can_operate(self) -> bool:
@@ -142,13 +144,6 @@ class NoteServer(LanguageServer):
         workspace = self.client_capabilities.workspace
         edit = workspace.workspace_edit if workspace else None
         return bool(edit and edit.document_changes and set(edit.resource_operations or ()) >= _OPERATIONS)
-
-    @property
-    def can_resolve(self) -> bool:
-        """Whether the editor asks for the edit of an action when it is chosen."""
-        document = self.client_capabilities.text_document
-        action = document.code_action if document else None
-        return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
 
     async def renamed(self, asked: _PlaceParams) -> tuple[Page, Subject] | None:
         """Return the note that is asked about and what can be renamed there."""
@@ -214,10 +209,22 @@ async def _completion(ls: NoteServer, params: lsp.CompletionParams) -> lsp.Compl
     found = await ls.place(params)
     if found is None or ls.notes.vault is None:
         return None
+    page, spot = found[0], find_spot(found[0].text, found[1])
     typed = params.context.trigger_character if params.context else None
-    if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
+    if typed in (":", " ", ",") and spot.kind not in ("name", "value"):
         return None
-    return complete_at(*found, ls.notes.catalog, ls.notes.read, ls.notes.vault.today())
+    return complete_at(page, spot, await _learn_about(ls.notes, page, spot), ls.notes.vault.today())
+
+
+async def _learn_about(notes: Workspace, page: Page, spot: Spot) -> Known:
+    """Return what the vault has for a place where something is written."""
+    if spot.asks in ("names", "tags"):
+        word = spot.word.rpartition("/")[2].removesuffix(".md") if spot.kind == "path" else spot.word
+        return Known(await notes.ask(lambda kb: kb.suggest(word, MOST, of_tags=spot.asks == "tags")))
+    if spot.asks == "text" and spot.target:
+        entry = (await notes.follow(page, [spot.target])).get(spot.target)
+        return Known(text=notes.read(entry.path) if entry else "")
+    return Known(text=page.text)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_HOVER)
@@ -226,7 +233,7 @@ async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
     if found is None or named is None:
         return None
     (page, offset), subject = found, named[1]
-    is_in_block = any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
+    is_in_block = any(block.start - 4 <= offset <= block.end for block in find_blocks(page.text))
     if subject.is_own and subject.way in ("", "section") and not is_in_block:
         return None
     link = page.link_at(offset)
@@ -239,11 +246,7 @@ async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
         use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
     except MemoryKBError:  # it is gone
         return None
-    entry, links = notes.catalog.entry(subject.path, subject.entry_id), (0, 0)
-    if entry:
-        outgoing = notes.catalog.links.get((entry.path, entry.line), ())
-        links = (len(outgoing), len(notes.catalog.incoming(entry)))
-    return _make_hover(page, describe_state(use, links, with_text=not subject.is_own), subject.span)
+    return _make_hover(page, describe_state(use, with_text=not subject.is_own), subject.span)
 
 
 def _make_hover(page: Page, markdown: str, span: Span) -> lsp.Hover:
@@ -262,7 +265,7 @@ async def _references(ls: NoteServer, params: lsp.ReferenceParams) -> list[lsp.L
     named = await ls.subject(params)
     if named is None:
         return None
-    return await asyncio.to_thread(ls.notes.list_mentions, named[1], with_own=params.context.include_declaration)
+    return await ls.notes.list_mentions(named[1], with_own=params.context.include_declaration)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
@@ -280,7 +283,7 @@ async def _foldings(ls: NoteServer, params: lsp.FoldingRangeParams) -> list[lsp.
 @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
 async def _document_links(ls: NoteServer, params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
     page = await ls.page(params.text_document)
-    return ls.notes.list_links(page) if page and ls.notes.vault else None
+    return await ls.notes.list_links(page) if page and ls.notes.vault else None
 
 
 @server.feature(lsp.WORKSPACE_SYMBOL)
@@ -303,10 +306,9 @@ async def _rename(ls: NoteServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit
     named = await ls.renamed(params)
     if named is None:
         return None
-    page, subject = named
-    drafts, old = ls.notes.drafts(), page.text[subject.span.start : subject.span.end]
+    drafts, subject = ls.notes.drafts(), named[1]
     line = ls.notes.read(subject.path).count("\n", 0, subject.section.start) if subject.section else 0
-    entry = RenamedEntry(subject.path, subject.entry_id, subject.way, old, line)
+    entry = RenamedEntry(subject.path, subject.entry_id, subject.way, line)
     return await ls.propose(lambda kb: kb.propose_renaming(entry, params.new_name, drafts))
 
 
@@ -332,9 +334,9 @@ async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[ls
     if ls.can_operate:
         missing = [one for one in said if one.source == SOURCE and one.code == "link"]
         places = [(params.range, None), *((one.range, one) for one in missing)]
-        paths = {notes.path_of_missing(page, page.ruler.offset(place.start)): about for place, about in places}
+        paths = {await notes.path_of_missing(page, page.ruler.offset(place.start)): about for place, about in places}
         offered += [offer_new_note(path, notes.place_of(path), about) for path, about in paths.items() if path]
-    return offered if ls.can_resolve else [await _resolve(ls, one) for one in offered]
+    return offered
 
 
 @server.feature(lsp.CODE_ACTION_RESOLVE)

@@ -6,24 +6,19 @@ import asyncio
 import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls.uris import to_fs_path
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
-from memory_kb.index.editor_catalog import EMPTY, Catalog
 from memory_kb.lsp.actions import EditorFile
-from memory_kb.lsp.completion import find_entries
-from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_mentions
+from memory_kb.lsp.open_notes import Page, Subject
 from memory_kb.markdown.headings import heading_words_span
-from memory_kb.markdown.links import is_attachment
-from memory_kb.model import Span
 from memory_kb.regular_files import read_file
-from memory_kb.store.project_files import list_attachments
+from memory_kb.reports import EntryView
 from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
@@ -33,23 +28,21 @@ from memory_kb.workers import NamedVault, VaultWatcher, Worker
 _GRACE_SECONDS = 1.0
 #: Larger files are not read for a place in them.
 _MAX_TEXT = 5_000_000
-_MOST_HEADINGS = 100
+_MOST_FOUND = 100
 
 
 class Workspace:
     """What one editor works on.
 
-    All that needs the knowledge base is done in a thread of its own, one thing after the other;
-    names for completion come from the last catalog, so that no keystroke waits.
+    All that needs the knowledge base is done in a thread of its own, one thing after the other.
     """
 
     def __init__(self, vault: str | None, home: str | None, say: Callable[[str], None]) -> None:
         self.named = NamedVault(vault, home, dict(os.environ))
         self.vault: Vault | None = None
-        #: Set when the vault was looked through for the first time, or when there is none.
+        #: Set when it is known whether there is a vault.
         self.ready = asyncio.Event()
-        #: All entries with their names and links, as they are in the files.
-        self.catalog: Catalog = EMPTY
+        self._generation = -1
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
         self._worker = Worker(self.named, "memory-kb lsp", trust_watcher=True)
@@ -68,12 +61,13 @@ class Workspace:
             self._watcher.begin()
         return True
 
-    async def renew(self) -> bool:
-        """Look whether the vault has changed; return whether it has."""
-        catalog = await self.ask(lambda kb: kb.catalog())
-        is_new = catalog.generation != self.catalog.generation
-        self.catalog = catalog
-        return is_new
+    async def has_changed(self) -> bool:
+        """Return whether the vault has changed since the last call."""
+        before, self._generation = (
+            self._generation,
+            await self.ask(lambda kb: kb.index.read(lambda one: one.generation)),
+        )
+        return before != self._generation
 
     def close(self) -> None:
         self._watcher.end(0.0)
@@ -147,80 +141,62 @@ class Workspace:
             return None
         return lsp.Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id)))
 
-    def list_mentions(self, subject: Subject, *, with_own: bool) -> list[lsp.Location]:
+    async def follow(self, page: Page, targets: Collection[str]) -> dict[str, EntryView]:
+        """Return the entries that links of a page lead to, by their targets."""
+        return await self.ask(lambda kb: kb.follow(page.path, targets)) if targets and self.vault else {}
+
+    async def list_mentions(self, subject: Subject, *, with_own: bool) -> list[lsp.Location]:
         """Return where notes link to an entry or a section, open ones as they are in the editor."""
         if subject.way not in ("section", "block"):
             subject = subject._replace(section=None)
-        catalog, entry, home = self.catalog, self.catalog.entry(subject.path, subject.entry_id), self.page(subject.path)
-        own = self.locate(subject) if with_own else None
-        if entry is None or home is None:
-            return [own] if own else []
-        if subject.section:
-            paths = catalog.files_around([subject.path])
-        else:
-            paths = tuple(sorted({one.entry.path for one in catalog.incoming(entry)}))
-        pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
-
-        def spans(page: Page) -> Iterator[Span]:
-            if subject.section:
-                return find_section_mentions(page, home, subject.section, catalog)
-            return find_mentions(page, entry, catalog)
-
-        found = [lsp.Location(page.uri, page.ruler.range(span)) for page in pages for span in spans(page)]
-        return [*([own] if own else []), *found]
+        drafts, own = self.drafts(), self.locate(subject) if with_own else None
+        found = [own] if own else []
+        mentions = await self.ask(lambda kb: kb.find_mentions(subject.path, subject.entry_id, drafts, subject.section))
+        pages = {path: self.page(path) for path in {one.path for one in mentions}}
+        found += [lsp.Location(page.uri, page.ruler.range(one.span)) for one in mentions if (page := pages[one.path])]
+        return found
 
     def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the old and new paths of the notes and attachments that move when files and folders are renamed."""
+        """Return the old and new paths of the notes and folders among files that are renamed."""
         moves: dict[str, str] = {}
         for old, new in renames:
-            path, to = self._moved_path(old), self._moved_path(new)
+            path, to = self.path_of(old), self.path_of(new)
+            folder, into = self._folder_of(old), self._folder_of(new)
             if path and to:
                 moves[path] = to
-            elif path is None and self.vault and (folder := self._folder_of(old)) and (into := self._folder_of(new)):
-                inside = {one.path for one in self.catalog.entries if one.path.startswith(folder)}
-                if self.vault.resolve(folder).is_dir():
-                    files = list_attachments(self.vault.resolve(folder))
-                    inside |= {folder + file for paths in files.values() for file in paths}
-                moves |= {path: into + path.removeprefix(folder) for path in sorted(inside)}
+            elif path is None and folder and into and self.vault and self.vault.resolve(folder).is_dir():
+                moves[folder] = into
         return moves
-
-    def _moved_path(self, uri: str) -> str | None:
-        """Return the path of a note, or of an attachment in a folder of notes."""
-        folder, _, name = unquote(uri).rpartition("/")
-        inside = self._folder_of(uri.rpartition("/")[0]) if folder and is_attachment(name) else None
-        return f"{inside}{name}" if inside is not None else self.path_of(uri)
 
     def _folder_of(self, uri: str) -> str | None:
         """Return a folder of the vault by its address as paths of notes begin in it."""
         inside = self.path_of(f"{uri.rstrip('/')}/x.md")
         return inside.removesuffix("x.md") if inside else None
 
-    def list_links(self, page: Page) -> list[lsp.DocumentLink]:
+    async def list_links(self, page: Page) -> list[lsp.DocumentLink]:
         """Return the links of a page that lead to a note, each with its file."""
-        found = ((link, self.catalog.resolve(link.target, page.path)) for link in page.links if link.target)
+        entries = await self.follow(page, {link.target for link in page.links if link.target})
+        found = ((link, entries.get(link.target)) for link in page.links)
         return [
-            lsp.DocumentLink(page.ruler.range(link.whole), self.place_of(entry.path).uri)
-            for link, entry in found
-            if entry
+            lsp.DocumentLink(page.ruler.range(link.whole), self.place_of(one.path).uri) for link, one in found if one
         ]
 
-    def path_of_missing(self, page: Page, offset: int) -> str | None:
+    async def path_of_missing(self, page: Page, offset: int) -> str | None:
         """Return where the note that a link names and that is not there would be; None where none can be.
 
         That is below the folder of the page, or below the top for a path that begins with a slash.
         """
         link = page.link_at(offset)
-        if (
-            link is None
-            or not link.target
-            or link.is_attachment
-            or self.vault is None
-            or self.catalog.resolve(link.target, page.path)
-        ):
+        if link is None or self.vault is None or link.is_attachment or not link.target:
             return None
+        return None if await self.follow(page, [link.target]) else self._free_path(page, link.target)
+
+    def _free_path(self, page: Page, target: str) -> str | None:
+        """Return the path of a note that a link from a page would name, if it can be made."""
+        assert self.vault
         root = GLOBAL_PREFIX if page.path.startswith(GLOBAL_PREFIX) else ""
-        folder = "" if link.target.startswith("/") else posixpath.dirname(page.path.removeprefix(root))
-        path = root + posixpath.normpath(posixpath.join(folder, link.target.lstrip("/")))
+        folder = "" if target.startswith("/") else posixpath.dirname(page.path.removeprefix(root))
+        path = root + posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
         path = path if path.lower().endswith(".md") else f"{path}.md"
         with contextlib.suppress(UsageError):
             check_name(note_name(path), "file")
@@ -236,9 +212,7 @@ class Workspace:
             place = lsp.Location(self.place_of(path).uri, lsp.Range(start, start))
             return lsp.SymbolInformation(place, name, lsp.SymbolKind.String, container_name=path)
 
-        entries = [symbol(one.title, one.path, one.line) for one in find_entries(self.catalog, query)]
-        try:
-            headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
-        except MemoryKBError:
-            headings = ()
-        return entries + [symbol(one.words, one.path, one.line) for one in headings]
+        named = await self.ask(lambda kb: kb.suggest(query, _MOST_FOUND))
+        headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_FOUND))
+        entries = dict.fromkeys((one.entry.title, one.entry.path, one.entry.line) for one in named if one.entry)
+        return [symbol(*one) for one in entries] + [symbol(one.words, one.path, one.line) for one in headings]

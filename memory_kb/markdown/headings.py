@@ -74,12 +74,6 @@ def heading_words_span(text: str, place: Span) -> Span:
     return Span(place.start + start, place.start + (found.end(2) if found else len(line.rstrip())))
 
 
-def say_missing(target: str, anchor: str, kind: str) -> str:
-    """Return what is said of a link to a place that its note does not have."""
-    what = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
-    return f"the {kind} to '{target}#{anchor}' leads to a note without the {what}"
-
-
 def find_anchor(text: str, anchor: str) -> Span | None:
     """Return the line of a heading, block, HTML anchor or `{#anchor}` that a link names, or None.
 

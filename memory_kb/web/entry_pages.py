@@ -159,7 +159,7 @@ def _read_path(request: PageRequest) -> str:
 def complete(request: PageRequest) -> Response:
     """Names of entries and tags that go with a word, for the editor."""
     found = request.kb.suggest(request.param("word"), _MOST_NAMES, of_tags=bool(request.param("tag")))
-    return JSONResponse([suggested._asdict() for suggested in found])
+    return JSONResponse([{"label": one.label, "text": one.text} for one in found])
 
 
 def rename(request: PageRequest) -> Response:
