@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from memory_kb.git.merge import merge_files
-from memory_kb.git.merge_texts import GitTexts, TextMerge
+from memory_kb.git.merge_texts import TextMerge
 from memory_kb.markdown.document import parse_document
 
 ENTRY = """---
@@ -26,7 +26,7 @@ Second line.
 
 def merge(base: str, ours: str, theirs: str) -> TextMerge:
     """Merge the two sides of a file, with git for its texts."""
-    return merge_files(base, ours, theirs, "memory/a.md", GitTexts())
+    return merge_files(base, ours, theirs, "memory/a.md")
 
 
 def both_ways(base: str, ours: str, theirs: str) -> TextMerge:

@@ -11,7 +11,6 @@ from conftest import Files
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
 from memory_kb.git.merge import merge_files
-from memory_kb.git.merge_texts import GitTexts
 from memory_kb.markdown.document import parse_document
 
 Vault = Callable[[Files], Path]
@@ -123,7 +122,7 @@ def test_upkeep_leaves_it_alone(vault: Vault, open_kb: Open) -> None:
 
 def test_branches_with_a_typo_merge_as_text() -> None:
     ours, theirs = OVEN.replace("hot", "very hot"), OVEN.replace("id: oven", "# mine\n\nid: oven")
-    merged = merge_files(OVEN, ours, theirs, "a.md", GitTexts({}))
+    merged = merge_files(OVEN, ours, theirs, "a.md")
     assert (merged.conflicts, merged.text) == (0, theirs.replace("hot", "very hot"))
 
 

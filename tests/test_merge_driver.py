@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from merging import ENTRY, both_ways, lines_of
+from merging import ENTRY, both_ways
 from repositories import found
 
-from memory_kb.git.merge import merge_files
 from memory_kb.git.merge_driver import merge_file
-from memory_kb.git.merge_texts import GitTexts, TextMerge
+from memory_kb.git.merge_texts import TextMerge
 from memory_kb.text import encode
 
 if TYPE_CHECKING:
@@ -51,17 +50,13 @@ def test_the_name_of_a_file_does_not_drive_the_terminal(run: Run, tmp_path: Path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_without_git_what_differs_is_a_choice() -> None:
-    lone = GitTexts({"PATH": "/nowhere"})
-    merged = merge_files(
-        ENTRY,
-        ENTRY.replace("Second", "2nd").replace("count: 2", "count: 3"),
-        ENTRY.replace("First", "1st"),
-        "a.md",
-        lone,
-    )
-    assert merged.conflicts == 1
-    assert {"1st line.", "2nd line."} <= set(lines_of(merged.text))
+def test_without_git_ours_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(tmp_path / name) for name in ("o", "a", "b")]
+    for name, line in zip(names, ("Second", "2nd", "II"), strict=True):
+        Path(name).write_text(ENTRY.replace("Second", line))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert merge_file(names[0], names[1], names[2], "memory/a.md") == 1
+    assert Path(names[1]).read_text() == ENTRY.replace("Second", "2nd")
 
 
 def test_installing_is_idempotent_and_is_taken_out_to_the_byte(tmp_path: Path, home: Path) -> None:

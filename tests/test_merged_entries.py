@@ -28,7 +28,6 @@ from memory_kb.git.merge_texts import TextMerge
         ("status", "proposed", "active", "rejected", "rejected"),
         ("status", "retired", "active", "retired", "active"),
         ("maturity", "established", "proven", "nascent", "nascent"),
-        ("importance", 0.8, 0.56, 0.4, 0.4),
         ("importance", 0.5, 0.8, 0.8, 0.8),
         ("state", {"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 1, "c": 3}, {"a": 2, "b": 1, "c": 3}),
         ("owner", "x", "y", "x", "y"),

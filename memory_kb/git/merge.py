@@ -1,23 +1,22 @@
 """Merge memory files of two branches entry by entry and field by field.
 
-Entries are matched by id. A change of one side is taken; a change of both is merged, fields by their meaning and text
-by git. A file whose entries have no ids, or one that would be read differently afterwards, is merged by git as a whole.
-Nothing is dropped: a conflict is marked within its one entry.
+Entries are matched by id. In an entry that both changed, the fields get on all sides the values that the two changes
+come to; then git merges its lines. A file whose entries have no ids, or one that would be read differently afterwards,
+is merged by git as a whole. Nothing is dropped: a conflict is marked within its one entry.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.git.merge_fields import merge_blocks
-from memory_kb.git.merge_texts import GitTexts, TextMerge
+from memory_kb.git.merge_fields import choose_block, is_same, merge_fields, put_fields
+from memory_kb.git.merge_texts import MARKER_SIZE, TextMerge, merge_lines
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import newline_of, separated, yaml_span
-from memory_kb.model import Entry
+from memory_kb.model import Entry, Span
 
 _BOM = "\ufeff"
 #: The lines of counters and dates that the machine keeps: a change of these alone does not bring back what was removed.
@@ -25,27 +24,29 @@ _KEPT_LINES = re.compile(
     r"^(?:reinforcement_count|usage_count|success_count|failure_count|last_reinforced|last_applied):[ \t]*[\w:.+'\"-]*[ \t]*\r?\n",
     re.MULTILINE,
 )
+_KEY = re.compile(r"^[^\s#:-][^:\n]*:", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySource:
-    """An entry as text: its frontmatter between its rules, its body, and the blank lines behind."""
+class EntrySource(NamedTuple):
+    """An entry as text, the blank lines behind it, its frontmatter, and where in the text that is."""
 
     id: str | None
-    opening: str
-    block: str | None
-    closing: str
-    body: str
+    text: str
     tail: str
+    fields: Mapping[str, Any] | None
+    block: Span
 
     @property
-    def text(self) -> str:
-        """All of it but the blank lines behind."""
-        return f"{self.opening}{self.block or ''}{self.closing}{self.body}"
+    def yaml(self) -> str:
+        return self.text[slice(*self.block)]
+
+    def put(self, block: str) -> str:
+        """Return the text with other YAML, if it has some."""
+        return self.text if self.fields is None else self.text[: self.block.start] + block + self.text[self.block.end :]
 
 
 class _File(NamedTuple):
-    """A file cut into entries, and the blank lines before the first."""
+    """A file cut into entries, and the text before the first."""
 
     lead: str
     entries: tuple[EntrySource, ...]
@@ -57,20 +58,22 @@ Entries = Mapping[str, EntrySource]
 
 
 class _Part(NamedTuple):
-    """One entry of the result; `id` is None where nothing is promised about how it reads."""
+    """What becomes of one entry, "" if it is removed; `id` is None where nothing is promised about how it reads."""
 
     text: str
     id: str | None = None
+    conflicts: int = 0
+    notice: str = ""
 
 
-def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -> TextMerge:
+def merge_files(base: str, ours: str, theirs: str, path: str, marker_size: int = MARKER_SIZE) -> TextMerge:
     """Merge a file of two branches that both began as `base`; all three are whole texts.
 
     Example:
         >>> base = "---\\nid: a\\nusage_count: 1\\n---\\nOne.\\n"
         >>> ours = base.replace("1", "2")
         >>> theirs = base.replace("1", "4") + "\\n---\\nid: b\\n---\\nTwo.\\n"
-        >>> merge_files(base, ours, theirs, "a.md", GitTexts({})).text
+        >>> merge_files(base, ours, theirs, "a.md").text
         '---\\nid: a\\nusage_count: 5\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n'
     """
     if base == ours == theirs:
@@ -79,14 +82,16 @@ def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -
     three = [text.removeprefix(_BOM) for text in (base, ours, theirs)]
     files = [_cut(text, path) for text in three]
     named = _name_all(files)
-    has_frontmatter = any(one.block is not None for file in files[1:] for one in file.entries)
+    has_frontmatter = any(one.fields is not None for file in files[1:] for one in file.entries)
     if named and has_frontmatter and not any(file.is_broken for file in files):
-        merger = _Merger(texts, newline_of(three[1]))
-        whole = merger.merge(mark + _choose(*(file.lead for file in files)), *named)
+        merger = _Merger(newline_of(three[1]), marker_size)
+        parts = [merger.merge_entry(*(side.get(name) for side in named)) for name in _order(*named)]
+        whole = _join(mark + _choose(*(file.lead for file in files)), parts, newline_of(three[1]))
+        promised = Counter(part.id for part in parts if part.id is not None)
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)
-        if not merger.promised - found and (whole.conflicts or merger.promised == found):
+        if not promised - found and (whole.conflicts or promised == found):
             return whole
-    plain = texts.merge(*three)
+    plain = merge_lines(three[0], three[1], three[2], marker_size)
     return plain._replace(text=mark + plain.text)
 
 
@@ -101,84 +106,15 @@ def _cut(text: str, path: str) -> _File:
 
 
 def _cut_entry(text: str, entry: Entry) -> EntrySource:
-    opening, block, closing = "", None, ""
-    if entry.has_frontmatter:
-        span = yaml_span(text, entry)
-        opening, block = text[entry.span.start : span.start], text[span.start : span.end]
-        closing = text[span.end : entry.body.start]
-    body = text[entry.body.start : entry.body.end]
-    bare = body.rstrip()
+    start = entry.span.start
+    whole = text[start : entry.span.end]
+    bare = whole.rstrip()
     entry_id = entry.id if entry.has_own_id else None
-    return EntrySource(entry_id, opening, block, closing, bare, body[len(bare) :])
-
-
-class _Merger:
-    """One merge of three files that are cut into entries."""
-
-    def __init__(self, texts: GitTexts, newline: str) -> None:
-        self._texts = texts
-        self._newline = newline
-        self._notices: list[str] = []
-        self._conflicts = 0
-        self.promised: Counter[str] = Counter()
-
-    def merge(self, lead: str, base: Entries, ours: Entries, theirs: Entries) -> TextMerge:
-        """Return the merged file: our entries in our order, those of theirs behind what they are behind there."""
-        order = _order(base, ours, theirs)
-        parts = [part for name in order for part in self._merge_entry(base.get(name), ours.get(name), theirs.get(name))]
-        self.promised = Counter(part.id for part in parts if part.id is not None)
-        pieces = [*(separated(part.text, self._newline) for part in parts[:-1]), *(part.text for part in parts[-1:])]
-        return TextMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
-
-    def _merge_entry(
-        self, base: EntrySource | None, ours: EntrySource | None, theirs: EntrySource | None
-    ) -> Iterator[_Part]:
-        left = ours or theirs
-        if ours and theirs:
-            yield self._merge_both(base, ours, theirs)
-        elif left and base is None:
-            yield _Part(left.text + left.tail, left.id)
-        elif left and base and left.text != base.text:
-            yield from self._settle_removal(base, left, is_ours=left is ours)
-
-    def _settle_removal(self, base: EntrySource, left: EntrySource, *, is_ours: bool) -> Iterator[_Part]:
-        """Take out what one side took out, unless the other has written in it since."""
-        frames = [(side.opening, side.closing, side.body, side.block is None) for side in (base, left)]
-        # A comment is somebody's words, a counter or a date is not.
-        words = [_KEPT_LINES.sub("", f"{side.block or ''}\n") for side in (base, left)]
-        if frames[0] == frames[1] and words[0] == words[1]:
-            self._notices.append(f"{left.id}: taken out by one side, only counted by the other; it stays out")
-            return
-        self._conflicts += 1
-        text = f"{left.text}{self._newline}"
-        yield _Part(self._texts.oppose(text, "") if is_ours else self._texts.oppose("", text))
-
-    def _merge_both(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> _Part:
-        tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
-        if theirs.text == (base or ours).text:
-            return _Part(ours.text + tail, ours.id)
-        if base and ours.text == base.text:
-            return _Part(theirs.text + tail, theirs.id)
-        head = self._merge_heads(base, ours, theirs)
-        sides = [f"{side.body}{self._newline}" if side and side.body else "" for side in (base, ours, theirs)]
-        body = self._texts.merge(*sides)
-        self._conflicts += head.conflicts + body.conflicts
-        entry_id = None if head.conflicts else _choose((base or ours).id, ours.id, theirs.id)
-        if body.conflicts:
-            return _Part(head.text + body.text + tail.partition("\n")[2], entry_id)
-        return _Part(head.text + body.text.removesuffix(self._newline) + tail, entry_id)
-
-    def _merge_heads(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> TextMerge:
-        """Merge opening rule, frontmatter and closing rule."""
-        if ours.block is None or theirs.block is None:
-            one = theirs if ours.block is None else ours
-            is_taken_away = base is not None and one.block == base.block
-            return TextMerge("" if is_taken_away else f"{one.opening}{one.block or ''}{one.closing}")
-        merged = merge_blocks(base.block if base else None, ours.block, theirs.block, self._texts)
-        old = base or ours
-        opening = _choose(old.opening, ours.opening, theirs.opening)
-        closing = _choose(old.closing, ours.closing, theirs.closing)
-        return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
+    if not entry.has_frontmatter:
+        return EntrySource(entry_id, bare, whole[len(bare) :], None, Span(0, 0))
+    block = yaml_span(text, entry)
+    block = Span(block.start - start, block.end - start)
+    return EntrySource(entry_id, bare, whole[len(bare) :], entry.metadata, block)
 
 
 def _name_all(files: Sequence[_File]) -> list[Entries] | None:
@@ -208,3 +144,80 @@ def _order(base: Entries, ours: Entries, theirs: Entries) -> list[str]:
             order.insert(place, name)
         before = name
     return order
+
+
+def _join(lead: str, parts: Sequence[_Part], newline: str) -> TextMerge:
+    kept = [part.text for part in parts if part.text]
+    text = lead + "".join([*(separated(one, newline) for one in kept[:-1]), *kept[-1:]])
+    return TextMerge(text, sum(part.conflicts for part in parts), tuple(part.notice for part in parts if part.notice))
+
+
+class _Merger(NamedTuple):
+    """Merges entries of a file; `newline` is its line end."""
+
+    newline: str
+    marker_size: int
+
+    def merge_entry(self, base: EntrySource | None, ours: EntrySource | None, theirs: EntrySource | None) -> _Part:
+        """Return what becomes of an entry that at least one side has."""
+        if ours and theirs:
+            return self._merge_both(base, ours, theirs)
+        left = ours or theirs
+        assert left
+        return self._settle_removal(base, left, is_ours=left is ours) if base else _Part(left.text + left.tail, left.id)
+
+    def _settle_removal(self, base: EntrySource, left: EntrySource, *, is_ours: bool) -> _Part:
+        """Take out what one side took out, unless the other has written in it since."""
+        if left.text == base.text:
+            return _Part("")
+        if _without_counts(left) == _without_counts(base):
+            return _Part("", notice=f"{left.id}: taken out by one side, only counted by the other; it stays out")
+        merged = self._merge_lines(base.text, left.text if is_ours else "", "" if is_ours else left.text)
+        return _Part(merged.text, conflicts=merged.conflicts)
+
+    def _merge_both(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> _Part:
+        tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
+        if theirs.text == (base or ours).text:
+            return _Part(ours.text + tail, ours.id)
+        if base and ours.text == base.text:
+            return _Part(theirs.text + tail, theirs.id)
+        merged = self._merge_texts(base, ours, theirs)
+        if merged.conflicts:
+            return _Part(merged.text + tail.partition("\n")[2], conflicts=merged.conflicts)
+        entry_id = _choose((base or ours).id, ours.id, theirs.id)
+        return _Part(merged.text.removesuffix(self.newline) + tail, entry_id)
+
+    def _merge_texts(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> TextMerge:
+        sides = (base, ours, theirs)
+        if ours.fields is None or theirs.fields is None:
+            return self._merge_lines(*(side.text if side else "" for side in sides))
+        fields = merge_fields(base.fields if base else None, ours.fields, theirs.fields)
+        blocks = [put_fields(side.yaml, side.fields or {}, fields) if side else "" for side in sides]
+        merged = self._merge_lines(
+            *(side.put(block) if side else "" for side, block in zip(sides, blocks, strict=True))
+        )
+        if not merged.conflicts and _says(merged.text, fields.values):
+            return merged
+        whole = choose_block(blocks[1], blocks[2], fields)
+        if whole is not None:
+            return self._merge_lines(*(side.put(whole) if side else "" for side in sides))
+        return merged if merged.conflicts else self._merge_lines("", ours.text, theirs.text)
+
+    def _merge_lines(self, base: str, ours: str, theirs: str) -> TextMerge:
+        three = (f"{text}{self.newline}" if text else "" for text in (base, ours, theirs))
+        return merge_lines(*three, marker_size=self.marker_size)
+
+
+def _without_counts(entry: EntrySource) -> str:
+    """Return an entry without the lines that the machine keeps; a comment is somebody's words, a counter is not."""
+    start, end = entry.block
+    return entry.text[:start] + _KEPT_LINES.sub("", entry.text[start:end]) + entry.text[end:]
+
+
+def _says(text: str, values: Mapping[str, Any]) -> bool:
+    """Return whether a text is one entry with exactly some fields, each once."""
+    entries = parse_document(text, "a.md").entries
+    if len(entries) != 1 or not is_same(dict(entries[0].metadata), dict(values)):
+        return False
+    keys = _KEY.findall(text[slice(*yaml_span(text, entries[0]))])
+    return len(keys) == len(set(keys))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.git.merge import merge_files
-from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts, TextMerge
+from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, TextMerge, merge_lines
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
 from memory_kb.store.file_edits import FileEdit, apply, read_if_there
@@ -25,10 +25,10 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
     """
     data = [Path(name).read_bytes() for name in (base, ours, theirs)]
     try:
-        merged = _merge_or_plain([decode(one) for one in data], path, GitTexts(size=marker_size))
+        merged = _merge_or_plain([decode(one) for one in data], path, marker_size)
     except CannotMerge:
         # As git does with binary files: ours stays in the folder, all three are in the index.
-        _say_on_stderr(f"{path}: is no text; ours is left, choose one of both")
+        _say_on_stderr(f"{path}: git cannot merge it; ours is left, choose one of both")
         return _CONFLICTS
     if encode(merged.text) != data[1]:
         Path(ours).write_bytes(encode(merged.text))
@@ -37,13 +37,15 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
     return _CONFLICTS if merged.conflicts else 0
 
 
-def _merge_or_plain(three: Sequence[str], path: str, texts: GitTexts) -> TextMerge:
+def _merge_or_plain(three: Sequence[str], path: str, marker_size: int) -> TextMerge:
+    base, ours, theirs = three
     try:
-        return merge_files(three[0], three[1], three[2], path, texts)
+        return merge_files(base, ours, theirs, path, marker_size)
     except CannotMerge:
         raise
     except Exception as exc:  # noqa: BLE001 - a bug of ours must not cost anybody a line
-        return texts.merge(*three)._replace(notices=(f"merged as plain text ({type(exc).__name__}: {exc})",))
+        notice = f"merged as plain text ({type(exc).__name__}: {exc})"
+        return merge_lines(base, ours, theirs, marker_size)._replace(notices=(notice,))
 
 
 def run_merge_driver(arguments: Sequence[str]) -> int:

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from memory_kb.errors import CannotSplice
-from memory_kb.git.merge_texts import GitTexts, TextMerge
 from memory_kb.markdown.splice import set_values
 from memory_kb.model import Span
 from memory_kb.text import parse_date
-from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 #: Stands for a key that is not there.
 ABSENT: Final = object()
@@ -28,7 +27,6 @@ _ORDERS: Mapping[str, Sequence[str]] = {
     "status": ("retired", "rejected", "archived", "compacted", "active", "proposed"),
     "maturity": ("nascent", "established", "proven"),
 }
-_STEPPED = frozenset({"importance", "confidence", "quality_score"})
 #: What one success adds to a confidence, and one failure takes from it.
 _SUCCESS, _FAILURE = 0.05, 0.20
 
@@ -68,11 +66,11 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
     return MergedFields(values, frozenset(unsettled))
 
 
-def _is_same(one: object, other: object) -> bool:
-    """Return whether two values are the same, type included.
+def is_same(one: object, other: object) -> bool:
+    """Return whether two values are the same, types included.
 
     Example:
-        >>> _is_same(1, True), _is_same(["a"], ["a"]), _is_same(ABSENT, None)
+        >>> is_same(1, True), is_same(["a"], ["a"]), is_same(ABSENT, None)
         (False, True, False)
     """
     return type(one) is type(other) and one == other
@@ -83,9 +81,9 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         counted = _count(base, ours, theirs, is_new=is_new)
         if counted is not None:
             return counted
-    if _is_same(ours, theirs) or _is_same(base, theirs):
+    if is_same(ours, theirs) or is_same(base, theirs):
         return ours
-    if _is_same(base, ours):
+    if is_same(base, ours):
         return theirs
     lists = [side for side in (ours, theirs) if side is not ABSENT]
     if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
@@ -95,8 +93,6 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         return _UNSETTLED if inner.unsettled else dict(inner.values)
     if name in _ORDERS:
         return _kept_word(_ORDERS[name], ours, theirs)
-    if name in _STEPPED:
-        return _further(base, ours, theirs)
     if parse_date(ours) and parse_date(theirs):
         if name.startswith("last_") or name in _LATER:
             return max(ours, theirs, key=_sortable)
@@ -144,14 +140,6 @@ def _number(value: Any) -> float | None:
     return float(value) if type(value) in (int, float) and math.isfinite(value) else None
 
 
-def _further(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return the number that is further from where both began, if both went the same way."""
-    start, mine, yours = (_number(side) for side in (base, ours, theirs))
-    if start is None or mine is None or yours is None or (mine - start) * (yours - start) <= 0:
-        return _UNSETTLED
-    return ours if abs(mine - start) >= abs(yours - start) else theirs
-
-
 def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any], merged: Any) -> Any:
     """Return the confidence after the feedback of both sides, or `merged` where only people set it."""
     mine, yours = _number(ours.get("confidence")), _number(theirs.get("confidence"))
@@ -171,41 +159,23 @@ def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mappin
 _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)
 
 
-def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> TextMerge:
-    """Merge the YAML of an entry's frontmatter; `base` is None where both sides made the entry.
-
-    No comment and no value of either side is lost: where lines cannot be put together without
-    losing one, both blocks are between markers.
-    """
-    if base in (ours, theirs):
-        return TextMerge(theirs if base == ours else ours)
-    held = [load_mapping(text) for text in (base or "", ours, theirs)]
-    merged = merge_fields(None if base is None else held[0], held[1], held[2])
-    old, mine, yours = (
-        _align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
-    )
-    if ours == theirs:
-        return TextMerge(ours if base is None else mine)
-    plain = texts.merge(old, mine, yours)
-    if not merged.unsettled:
-        if not plain.conflicts and _says(plain.text, merged):
-            return plain
-        comments = set(_COMMENT.findall(mine)), set(_COMMENT.findall(yours))
-        whole = mine if comments[0] >= comments[1] else yours if comments[1] >= comments[0] else None
-        if whole is not None and _says(whole, merged):
-            return TextMerge(whole)
-    return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
-
-
-def _align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
-    """Return a block with the settled values in it; one that cannot be put there stays as it is."""
+def put_fields(block: str, held: Mapping[str, Any], merged: MergedFields) -> str:
+    """Return the YAML of a frontmatter with the settled values in it; one that cannot be put there stays as it is."""
     for name in dict.fromkeys((*held, *merged.values)):
         with contextlib.suppress(CannotSplice, InvalidBlock):
             if name not in merged.values and name not in merged.unsettled:
-                text = _drop_key(text, name)
-            elif name in merged.values and not _is_same(held.get(name, ABSENT), merged.values[name]):
-                text = set_values(text, Span(0, len(text)), {name: merged.values[name]})
-    return text
+                block = _drop_key(block, name)
+            elif name in merged.values and not is_same(held.get(name, ABSENT), merged.values[name]):
+                block = set_values(block, Span(0, len(block)), {name: merged.values[name]})
+    return block
+
+
+def choose_block(mine: str, yours: str, merged: MergedFields) -> str | None:
+    """Return the one of two blocks that has all comments of the other, if both say what is settled."""
+    if merged.unsettled or any(load_mapping(block) != merged.values for block in (mine, yours)):
+        return None
+    comments, others = set(_COMMENT.findall(mine)), set(_COMMENT.findall(yours))
+    return mine if comments >= others else yours if others >= comments else None
 
 
 def _drop_key(block: str, key: str) -> str:
@@ -219,20 +189,3 @@ def _drop_key(block: str, key: str) -> str:
     if load_mapping(left) != {name: value for name, value in load_mapping(block).items() if name != key}:
         raise CannotSplice(f"{key} cannot be removed alone")
     return left
-
-
-def _says(text: str, merged: MergedFields) -> bool:
-    """Return whether a block says exactly what was settled, every key once."""
-    import yaml
-
-    try:
-        root = yaml.compose(text, yaml_loader())
-        found = load_mapping(text)
-    except (yaml.YAMLError, InvalidBlock):
-        return False
-    count = len(root.value) if isinstance(root, yaml.MappingNode) else 0
-    return (
-        count == len(found)
-        and found.keys() == merged.values.keys()
-        and all(_is_same(found[name], merged.values[name]) for name in found)
-    )

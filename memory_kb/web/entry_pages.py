@@ -201,10 +201,10 @@ def _give_back(request: PageRequest, problem: str) -> Response:
 
 def _merge(base: str, mine: str, theirs: str) -> str | None:
     """Return both changes of a text put together; None where both changed the same lines."""
-    from memory_kb.git.merge_texts import CannotMerge, GitTexts
+    from memory_kb.git.merge_texts import CannotMerge, merge_lines
 
     try:
-        merged = GitTexts().merge(base, mine, theirs)
+        merged = merge_lines(base, mine, theirs)
     except CannotMerge:
         return None
     return None if merged.conflicts else merged.text
