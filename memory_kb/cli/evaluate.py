@@ -92,10 +92,9 @@ def _print_eval(report: EvalReport) -> None:
 def ci_verb(options: Options, /, range_: str | None, output: str | None, **chosen: Any) -> int:
     """Show how a change of the notes changes what is found.
 
-    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone
-    or cannot be read, the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries
-    that expect a missing entry, double ids, contradictions without a link and contexts over their budget that were not
-    there before. BASE...HEAD compares with where the two parted.
+    Asks the saved queries of the later queries.yaml at both revisions and prints a Markdown report. Exits with 7 on
+    lost recall, and on secrets, dangling links, queries that expect a missing entry, double ids, contradictions without
+    a link and contexts over their budget that were not there before. BASE...HEAD compares with where the two parted.
 
     \b
     memory-kb ci main...HEAD

@@ -235,7 +235,7 @@ class Evaluation:
         with closing(LintCache()) as cache:
             problems += cross_check(self._vault, index, cache)
         flagged = {one.path for one in problems if "looks like" in one.message}
-        problems += [one for one in self._raw_problems(index) if one.path not in flagged]
+        problems += [one for one in self._secrets_in_files(index) if one.path not in flagged]
         is_new = None if changed is None else (lambda memory: memory.path in changed)
         for one in find_contradictions(memories, is_new=is_new):
             sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
@@ -243,17 +243,11 @@ class Evaluation:
             problems.append(Problem(one.newer.path, one.newer.line, said))
         return tuple(problems), {memory.id: memory.title for memory in memories}
 
-    def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
-        """Yield secrets outside of the index, and unresolved conflicts."""
+    def _secrets_in_files(self, index: SqliteIndex) -> Iterator[Problem]:
+        """Yield the first secret of each file, which may be where nothing is indexed."""
         for file in self._files(index):
-            found = next(locate_secrets(file.text), None)
-            if found:
+            if found := next(locate_secrets(file.text), None):
                 yield Problem(file.path, found.line, describe_secret(found).replace("the text", "the file", 1))
-                continue
-            for number, line in enumerate(file.text.splitlines(), 1):
-                if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-                    yield Problem(file.path, number, "a conflict of a merge is not settled here")
-                    break
 
 
 def _read_warning(warning: str) -> Problem:

@@ -204,8 +204,8 @@ class _Merger(NamedTuple):
         return merged if merged.conflicts else self._merge_lines("", ours.text, theirs.text)
 
     def _merge_lines(self, base: str, ours: str, theirs: str) -> TextMerge:
-        three = (f"{text}{self.newline}" if text else "" for text in (base, ours, theirs))
-        return merge_lines(*three, marker_size=self.marker_size)
+        one, mine, yours = (f"{text}{self.newline}" if text else "" for text in (base, ours, theirs))
+        return merge_lines(one, mine, yours, self.marker_size)
 
 
 def _without_counts(entry: EntrySource) -> str:

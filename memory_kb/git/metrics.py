@@ -11,10 +11,9 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.memory import Memory
 from memory_kb.model import WORKING_KINDS, Hit
-from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.saved_queries import SavedQuery, names_entry
-from memory_kb.terms import has_cjk
+from memory_kb.terms import has_cjk, word_tokens
 from memory_kb.text import fold_case
 
 #: The numbers of hits for which a table has the recall.
@@ -133,13 +132,10 @@ def grep(query: SavedQuery, files: Sequence[GrepFile]) -> QuestionResult:
     return QuestionResult(query, ranks, tuple(file.path for file in found[: query.k]))
 
 
-#: Words of a proposed question, and how many of them must be informative.
-_QUESTIONS_WORDS, _FEWEST = 10, 3
+#: Words and characters of a proposed question, how many of its words must be informative, and sentences looked at.
+_QUESTION_WORDS, _QUESTION_LENGTH, _FEWEST, _SENTENCES = 10, 80, 3, 30
 _LONGEST_ASKED = 200
-#: Sentences of a note, and words of a sentence, that are looked at; characters of a question in scripts without spaces.
-_SENTENCES, _SCRIPT_LENGTH = 30, 12
-_CODE = re.compile(r"```.*?```|`[^`\n]*`|https?://\S+|\[\[[^\]]*\]\]", re.DOTALL)
-_WORD = re.compile(r"[^\W\d_][\w'-]+\w")
+_CODE = re.compile(r"```.*?```|`[^`\n]*`|https?://\S+|\[\[[^\]]*\]\]|^[ \t]*[#|>][^\n]*$", re.DOTALL | re.MULTILINE)
 _TOKEN = re.compile(r"[^\W_](?:[\w'./-]*\w)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
@@ -206,8 +202,8 @@ def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> 
 def propose_question(memory: Memory, frequency: Callable[[str], int]) -> str | None:
     """Return a note's most informative sentence, or its beginning, as people would ask for it.
 
-    A sentence is more informative the rarer its words are; stop words and those of the title say
-    nothing. None where no sentence has words enough.
+    A sentence is more informative the rarer its words are; those of the title say nothing. None where no sentence has
+    words enough.
 
     Example:
         >>> from memory_kb.model import Location
@@ -215,31 +211,11 @@ def propose_question(memory: Memory, frequency: Callable[[str], int]) -> str | N
         >>> propose_question(note, lambda word: 1)
         'Uploads retry proxies drop idle sockets'
     """
-    body = _CODE.sub(
-        " ", "\n".join(line for line in memory.text.splitlines() if not line.lstrip().startswith(("#", "|", ">")))
-    )
-    sentences = [piece.strip(" 。！？-*") for piece in _SENTENCE.split(body)][:_SENTENCES]
-    if has_cjk(body):
-        fitting = [piece for piece in sentences if has_cjk(piece)]
-        return (
-            min(fitting, key=lambda piece: abs(len(piece) - _SCRIPT_LENGTH), default="")[: 2 * _SCRIPT_LENGTH] or None
-        )
-    titles = [
-        memory.word("title") or memory.word("name") or "",
-        *(line for line in memory.text.splitlines() if line.lstrip().startswith("#")),
-    ]
-    silent = {word.casefold() for title in titles for word in _WORD.findall(title)} | stop_words(
-        [word.lower() for word in _WORD.findall(body)]
-    )
+    silent = word_tokens(memory.word("title") or memory.word("name") or "")
     best = (0.0, "")
-    for sentence in sentences:
-        words = _TOKEN.findall(sentence)[:_QUESTIONS_WORDS]
-        counts = {
-            word: frequency(word)
-            for word in dict.fromkeys(words)
-            if _WORD.fullmatch(word) and word.casefold() not in silent
-        }
-        told = [count for count in counts.values() if count]
-        if len(told) >= _FEWEST:
-            best = max(best, (sum(1 / count for count in told), " ".join(words)), key=lambda one: one[0])
+    for sentence in _SENTENCE.split(_CODE.sub(" ", memory.text))[:_SENTENCES]:
+        question = " ".join(_TOKEN.findall(sentence)[:_QUESTION_WORDS])[:_QUESTION_LENGTH]
+        counts = list(filter(None, map(frequency, word_tokens(question) - silent)))
+        if len(counts) >= _FEWEST:
+            best = max(best, (sum(1 / count for count in counts), question), key=lambda one: one[0])
     return best[1] or None
