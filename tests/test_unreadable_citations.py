@@ -99,7 +99,7 @@ def test_odd_files(project: Path, open_kb: Open) -> None:
         "pipe.py": "a pipe",
         "nowhere.py": "no such file",
         "src/a.py:17-99": "18 lines",
-        "src/a.py::nothing": "cite lines",
+        "src/a.py::nothing": "no such file",
         "empty.py:1": "0 lines",
         "braces.c:1": "no word",
         "deadbeef": "no such commit",

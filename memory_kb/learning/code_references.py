@@ -92,16 +92,13 @@ def _digest(data: bytes) -> str:
 MOST_CITATIONS = 50
 _MAX_REFERENCE = 500
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_RECORDED = re.compile(r"(.+)@([0-9a-f]{20})", re.DOTALL)
-_HASH = re.compile(r"[0-9a-f]{20}")
-_FULL_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+#: Of lines or a file that is no text, and of a commit.
+_HASH, _FULL_COMMIT = re.compile(r"[0-9a-f]{20}"), re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LINES = re.compile(
     r"(?P<path>.+?)(?:#L(?P<start>\d{1,7})(?:C\d+)?(?:-L?(?P<end>\d{1,7})(?:C\d+)?)?"
     r"|:(?P<first>\d{1,7})(?:-(?P<last>\d{1,7})|:\d+)?)"
 )
-_SYMBOL = re.compile(r"[^#]+?(?:::|#).+")
 _BAD = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
 #: A code span, or the target of a link.
 _QUOTED = re.compile(r"(?<!`)`([^`\n]{3,200})`(?!`)|(?<!!)\[[^\]\n]{1,200}\]\(<?([^()<>\s]{3,200})>?\)")
@@ -124,10 +121,7 @@ class CodeReference(NamedTuple):
     @property
     def text(self) -> str:
         """The reference in its one spelling."""
-        if self.commit:
-            return self.commit
-        path = f"./{self.path}" if _COMMIT.fullmatch(self.path) else self.path
-        return f"{path}#{span_text(*self.lines)}" if self.lines else path
+        return self.commit or (f"{self.path}#{span_text(*self.lines)}" if self.lines else self.path)
 
     @property
     def lines(self) -> tuple[int, int] | None:
@@ -162,13 +156,6 @@ def parse_reference(text: str) -> CodeReference:
         >>> parse_reference("src/a.py:10-20").text, parse_reference("./src/a.py").text
         ('src/a.py#L10-L20', 'src/a.py')
     """
-    reference = _parse(text)
-    if _parse(reference.text) != reference:
-        raise InvalidReference("it can be read in two ways")
-    return reference
-
-
-def _parse(text: str) -> CodeReference:
     text = text.strip()
     if not text or len(text) > _MAX_REFERENCE or _BAD.search(text):
         raise InvalidReference("it is empty, too long, or holds control characters")
@@ -176,28 +163,20 @@ def _parse(text: str) -> CodeReference:
         return CodeReference("", commit=text)
     if "://" in text:
         raise InvalidReference("it is an address, not a file of the project")
-    if text[0] in "/\\":
-        raise InvalidReference("it is not relative to the project")
-    if found := _LINES.fullmatch(text):
-        start = int(found["start"] or found["first"])
-        end = int(found["end"] or found["last"] or start)
-        if not 1 <= start <= end:
-            raise InvalidReference("lines count from 1, and the first comes first")
-        return CodeReference(_clean_path(found["path"]), start, end)
-    if _SYMBOL.fullmatch(text):
-        raise InvalidReference("names of symbols and headings are not looked up; cite lines, such as src/a.py#L10-L20")
-    return CodeReference(_clean_path(text))
+    if not (found := _LINES.fullmatch(text)):
+        return CodeReference(_clean_path(text))
+    start = int(found["start"] or found["first"])
+    end = int(found["end"] or found["last"] or start)
+    if not 1 <= start <= end:
+        raise InvalidReference("lines count from 1, and the first comes first")
+    return CodeReference(_clean_path(found["path"]), start, end)
 
 
 def _clean_path(path: str) -> str:
     """Return a path with slashes; one that leads out of the project, or into git's own folder, is invalid."""
-    parts = [part for part in path.strip().replace("\\", "/").split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise InvalidReference("`..` leads out of the project")
-    if parts and (parts[0].startswith("~") or _DRIVE.match(f"{parts[0]}/")):
-        raise InvalidReference("it is not relative to the project")
-    if not parts or any(part.casefold() == ".git" for part in parts):
-        raise InvalidReference("it names no file of the project")
+    parts = [part for part in path.strip().replace("\\", "/").split("/") if part != "."]
+    if not parts or not all(parts) or ".." in parts or any(part.casefold() == ".git" for part in parts):
+        raise InvalidReference("it names no file in the project")
     return "/".join(parts)
 
 
@@ -209,7 +188,7 @@ def read_citations(memory: Memory) -> tuple[Citation, ...]:
         >>> from memory_kb.model import Location
         >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b"]})
         >>> [(citation.reference.text, citation.fault) for citation in read_citations(one)]
-        [('a.py', ''), ('../b', '`..` leads out of the project')]
+        [('a.py', ''), ('../b', 'it names no file in the project')]
     """
     citations: dict[CodeReference, Citation] = {}
     for item in cited_items(memory)[:MOST_CITATIONS]:
@@ -222,7 +201,7 @@ def read_citations(memory: Memory) -> tuple[Citation, ...]:
 
 
 def cited_items(memory: Memory) -> list[Any]:
-    """Return the items of an entry's `cites` as written: texts `REF` or `REF@HASH`, and mappings with `ref`."""
+    """Return the items of an entry's `cites` as written: references, and mappings with `ref`."""
     held = memory.metadata.get("cites")
     return list(held) if isinstance(held, list) else [] if held in (None, "") else [held]
 
@@ -235,8 +214,7 @@ def item_text(item: object) -> str:
 def read_citation(item: object) -> Citation:
     """Read one item of `cites`, or raise InvalidReference."""
     if isinstance(item, str):
-        recorded = _RECORDED.fullmatch(item.strip())
-        return Citation(parse_reference(recorded[1]), recorded[2]) if recorded else Citation(parse_reference(item))
+        return Citation(parse_reference(item))
     if not isinstance(item, Mapping) or not isinstance(item.get("ref"), str):
         raise InvalidReference("it is neither a text nor a mapping with `ref`")
     reference = parse_reference(item["ref"])
