@@ -243,20 +243,15 @@ def make_history(clone: Clone) -> None:
     clone.save("renamed")
 
 
-def test_history_follows_an_entry_through_edits_moves_and_renames(clone: Clone) -> None:
+def test_history_follows_an_entry_through_edits_and_renames_of_its_file(clone: Clone) -> None:
     make_history(clone)
-    versions = json.loads(clone.kb("show", "o1", "--history", "--json"))["versions"]
+    versions = json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]
     assert [(one["subject"], one["change"]) for one in versions] == [
-        ("otters to the archive", "moved; status archived"),
-        ("otters go up", "text changed"),
+        ("renamed", "moved; confidence 0.5 -> 0.6"),
         ("first", "written"),
     ]
-    assert versions[1]["path"] == "memory/MEMORY.md"
-    assert [one["subject"] for one in json.loads(clone.kb("show", "r1", "--history", "--json"))["versions"]] == [
-        "renamed",
-        "first",
-    ]
-    assert "otters go up" in clone.kb("show", "o1", "--history")
+    assert versions[1]["path"] == "memory/rules/lint.md"
+    assert "otters to the archive" in clone.kb("show", "o1", "--history")
 
 
 def test_history_says_what_a_merge_brought_and_of_each_commit_only_its_own(clone: Clone) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memory_kb.git.repository import LoggedCommit, Repository
+from memory_kb.git.repository import Repository
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.text import decode
 
-#: Commits that are looked at, and files that one entry may have been in.
-MOST_COMMITS, _MOST_FILES = 500, 8
+#: Commits that are looked at.
+MOST_COMMITS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,45 +34,20 @@ class Sought(NamedTuple):
     title: str
 
 
-def find_versions(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> tuple[Version, ...]:
-    """Return the versions of an entry, the newest first."""
-    steps = list(_steps(repository, path, sought, folder, most))
+def find_versions(repository: Repository, path: str, sought: Sought, most: int) -> tuple[Version, ...]:
+    """Return the versions of an entry in the commits of its file, whatever that was called, the newest first."""
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
-    for commit, text in reversed(steps):
-        if text != before or (text is not None and commit.path != old_path):
-            change = _describe_change(before, text, is_moved=bool(old_path) and commit.path != old_path)
-            path_then = commit.path or old_path
+    for commit in reversed(repository.log(path, most)):
+        data = repository.blob(commit.hash, commit.path) if commit.path else None
+        text = None if data is None else _find_text(decode(data), commit.path, sought)
+        path_then = commit.path or old_path
+        if text != before or (text is not None and path_then != old_path):
+            change = _describe_change(before, text, is_moved=bool(old_path) and path_then != old_path)
             versions.append(Version(commit.hash, commit.time, commit.author, commit.subject, path_then, change, text))
-        before, old_path = text, commit.path or old_path
+        before, old_path = text, path_then
     return tuple(reversed(versions))
-
-
-def _steps(
-    repository: Repository, path: str, sought: Sought, folder: str, most: int
-) -> Iterator[tuple[LoggedCommit, str | None]]:
-    """Yield the commits of all files that an entry was in, newest first, with its text then."""
-    seen: set[str] = set()
-    until = "HEAD"
-    for _ in range(_MOST_FILES):
-        seen.add(path)
-        first: LoggedCommit | None = None
-        for commit in repository.log(path, most, until):
-            data = repository.blob(commit.hash, commit.path) if commit.path else None
-            text = None if data is None else _find_text(decode(data), commit.path, sought)
-            if text is not None or first is None:
-                yield commit, text
-            first = commit if text is not None else first
-        parent = repository.parent(first.hash) if first and sought.has_own_id else None
-        if parent is None:
-            return
-        others = (name for name in repository.holding([sought.id], parent, folder) if name not in seen)
-        texts = ((name, decode(repository.blob(parent, name) or b"")) for name in others)
-        fitting = next((name for name, text in texts if _find_text(text, name, sought) is not None), None)
-        if fitting is None:
-            return
-        path, until = fitting, parent
 
 
 def _find_text(text: str, path: str, sought: Sought) -> str | None:

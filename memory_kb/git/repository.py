@@ -208,14 +208,14 @@ class Repository:
                 yield blob, output[end + 1 : end + 1 + max(size, 0)]
                 place = end + 2 + size
 
-    def log(self, path: str, most: int, start: str) -> list[LoggedCommit]:
-        """Return the commits up to one that changed a file, newest first.
+    def log(self, path: str, most: int) -> list[LoggedCommit]:
+        """Return the commits that changed a file, newest first.
 
         A merge represents what it brought, so that each commit follows on the next of the list.
         """
         form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
         output = self._try(
-            "log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path
+            "log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, "HEAD", "--", path
         )
         found = []
         for record in (output or b"").split(b"\x01")[1:]:
@@ -227,28 +227,9 @@ class Repository:
                 found.append(LoggedCommit(commit, time, author, subject, "" if is_gone else names[-1]))
         return found
 
-    def holding(self, texts: Sequence[str], tree: str, folder: str) -> list[str]:
-        """Return the Markdown files of a revision below a folder that hold one of some texts, in any case of ASCII.
-
-        The folder ends in a slash or is empty.
-        """
-        patterns = "".join(f"{text}\n" for text in texts if text and "\n" not in text and "\0" not in text)
-        if not patterns:
-            return []
-        words = ("grep", "-l", "-z", "-i", "-a", "-F", "-f", "-", tree, "--", folder or ".")
-        names = (
-            os.fsdecode(name).partition(":")[2] for name in self._run(words, os.fsencode(patterns)).stdout.split(b"\0")
-        )
-        return [name for name in names if name.lower().endswith(".md")]
-
     def blob(self, commit: str, path: str) -> bytes | None:
         """Return a file's bytes at a commit, or None where it was not there."""
         return self._try("cat-file", "blob", f"{commit}:{path}")
-
-    def parent(self, commit: str) -> str | None:
-        """Return a commit's first parent, or None."""
-        output = self._try("rev-parse", "--verify", "--quiet", f"{commit}^1")
-        return output.decode().strip() if output else None
 
 
 def _explain(folder: Path, said: str) -> NoRepository | GitFailed:

@@ -184,7 +184,7 @@ class Git:
         return "entry" if entry_id else "file", entry_id or path.rpartition("/")[2]
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
-        """Return the versions of an entry in the commits, the newest first, through renames and moves."""
+        """Return the versions of an entry in the commits, the newest first, also from before its file was renamed."""
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = listing.find_entry_by_name(self._vault, index, wanted)
@@ -194,8 +194,7 @@ class Git:
         source, sought = self._index.read(find)
         file = self._vault.resolve(source)
         repository = Repository(file.parent, self._vault.environ)
-        folder = repository.prefix(self._vault.folder) if file.is_relative_to(self._vault.folder) else ""
-        return find_versions(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
+        return find_versions(repository, repository.inner(file) or source, sought, most or MOST_COMMITS)
 
     def vault_at(self, revision: str) -> Vault:
         """Return the vault as it was at a revision.
