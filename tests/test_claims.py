@@ -206,7 +206,10 @@ def test_the_flag_of_a_page_among_plain_notes_waits_for_review(vault: MakeVault,
 
 
 def test_global_entries_cite_nothing(project: Path, open_kb: Open, home: Path) -> None:
-    write_files(home, {"learnings/far.md": entry("Far.", id="far", kind="fact", cites=f"[{{ref: src/none.py, hash: '{'0' * 20}'}}]")})
+    write_files(
+        home,
+        {"learnings/far.md": entry("Far.", id="far", kind="fact", cites=f"[{{ref: src/none.py, hash: '{'0' * 20}'}}]")},
+    )
     kb = open_kb(project)
     with pytest.raises(UsageError, match="is global"):
         kb.cite("far", ["src/a.py"])

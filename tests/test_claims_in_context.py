@@ -128,7 +128,10 @@ def test_all_of_the_baseline_may_be_gone(vault: MakeVault, open_kb: Open) -> Non
             ),
             **{
                 f"memory/learnings/p{n}.md": entry(
-                    f"Policy {n} of many, and a long one.", id=f"p{n}", kind="policy", cites=f"[{{ref: src/gone.py, hash: '{BAD}'}}]"
+                    f"Policy {n} of many, and a long one.",
+                    id=f"p{n}",
+                    kind="policy",
+                    cites=f"[{{ref: src/gone.py, hash: '{BAD}'}}]",
                 )
                 for n in range(300)
             },
@@ -146,7 +149,10 @@ def test_all_of_the_baseline_may_be_gone(vault: MakeVault, open_kb: Open) -> Non
 def test_a_withheld_rule_still_hides_the_wider_one(project: Path, open_kb: Open, home: Path) -> None:
     fields = {"id": "r", "kind": "rule", "tags": "[api]", "confidence": 0.9}
     write_files(home, {"rules/r.md": entry("Global words.", **fields)})
-    write_files(project, {"memory/rules/r.md": entry("Project words.", cites=f"[{{ref: src/gone.py, hash: '{BAD}'}}]", **fields)})
+    write_files(
+        project,
+        {"memory/rules/r.md": entry("Project words.", cites=f"[{{ref: src/gone.py, hash: '{BAD}'}}]", **fields)},
+    )
     context = open_kb(project).context("api", labels=["api"])
     assert "words" not in section(context, "guidelines")
 

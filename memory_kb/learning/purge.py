@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
@@ -32,7 +32,7 @@ from memory_kb.store.json_lines import dump_line, parse_line, replace_lines
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.worktrees import find_repository
 from memory_kb.store.writer import Writer
-from memory_kb.text import decode, encode, load_json
+from memory_kb.text import decode, encode
 from memory_kb.vault import Vault
 
 #: What is written in place of the text; it is plain in YAML, in JSON and in Markdown.
@@ -45,8 +45,8 @@ _WORD = re.compile(r"[^\W_]+")
 _ASCII_WORD = re.compile(r"[0-9A-Za-z]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
-#: Between two words: spacing, punctuation, or an escape of JSON inside of JSON.
-_BETWEEN = r"(?:[\W_]|\\[nrt])+"
+#: Between two words: spacing, punctuation, or an escape of JSON; in a line of JSON no quote that ends a text of it.
+_BETWEEN, _BETWEEN_IN_JSON = r"(?:[\W_]|\\[nrt])+", r"(?:[^\w\"]|_|\\(?:[nrt\"]|u[0-9a-f]{4}))+"
 _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
 #: The databases in use, which SQLite cleans itself.
 _LIVE = frozenset(name + side for name in (DATABASE, SESSIONS_DATABASE) for side in SIDE_FILES)
@@ -63,11 +63,13 @@ class PurgedText(NamedTuple):
     """The text to purge, which is found in any case, spacing and punctuation.
 
     `whole` is the text, its paragraphs and the credentials in it, None where that is too short to be looked for;
-    `parts` are those, its sentences and lines, for files that nobody edits. Each has one of the `marks`, in lower case.
+    `parts` are those, its sentences and lines, for files that nobody edits, and `in_json` the same for lines of JSON.
+    Each has one of the `marks`, in lower case.
     """
 
     whole: re.Pattern[str] | None
     parts: re.Pattern[str] | None
+    in_json: re.Pattern[str] | None
     marks: tuple[bytes, ...]
 
     def may_be_in(self, data: bytes) -> bool:
@@ -77,36 +79,18 @@ class PurgedText(NamedTuple):
     def is_in(self, text: str) -> bool:
         return bool(self.parts and self.may_be_in(text.encode("utf-8", "replace")) and self.parts.search(text))
 
+    def cut_from_note(self, data: bytes) -> bytes:
+        """Return the bytes of a note without what is whole, every other byte as it was."""
+        return self._cut(self.whole, data)
+
     def cut_from_line(self, line: bytes) -> bytes:
         """Return a line of a log without the text; a JSON object stays one."""
-        if not self.may_be_in(line):
-            return line
-        try:
-            value = load_json(line)
-        except ValueError:
-            return self.cut_from(line)
-        cut = self._cut_value(value)
-        if cut == value:
-            return line
-        # Readers of logs look for bytes, such as `"type":"event"`.
-        separators = None if b'": ' in line[:200] else (",", ":")
-        return json.dumps(cut, ensure_ascii=False, separators=separators).encode("utf-8", "surrogatepass") + b"\n"
+        return self._cut(self.in_json if line.startswith(b"{") else self.parts, line)
 
-    def cut_from(self, data: bytes, *, only_whole: bool = False) -> bytes:
-        """Return some bytes without the text, every other byte as it was."""
-        pattern = self.whole if only_whole else self.parts
+    def _cut(self, pattern: re.Pattern[str] | None, data: bytes) -> bytes:
         if pattern is None or not self.may_be_in(data):
             return data
         return encode(pattern.sub(REPLACEMENT, decode(data)))
-
-    def _cut_value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.parts.sub(REPLACEMENT, value) if self.parts else value
-        if isinstance(value, list):
-            return [self._cut_value(one) for one in value]
-        if isinstance(value, dict):
-            return {str(self._cut_value(name)): self._cut_value(one) for name, one in value.items()}
-        return value
 
 
 def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
@@ -116,7 +100,7 @@ def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
 
     Example:
         >>> text = read_purged_text("The staging password is *hunter two*.", "", [])
-        >>> text.cut_from(b"> the staging\\n> password is hunter  two!")
+        >>> text.cut_from_line(b"> the staging\\n> password is hunter  two!")
         b'> (purged)!'
     """
     secrets = [body[found.start : found.end] for found in locate_secrets(body)]
@@ -128,7 +112,7 @@ def read_purged_text(body: str, title: str, names: Iterable[str]) -> PurgedText:
     parts = whole | set(_worth_finding([*sentences, *lines, *names], _FEWEST_WORDS))
     plain = ([word for word in piece if _ASCII_WORD.fullmatch(word)] for piece in parts)
     marks = {max(words, key=len, default="").lower().encode() for words in plain}
-    return PurgedText(_compile(whole), _compile(parts), tuple(marks))
+    return PurgedText(_compile(whole), _compile(parts), _compile(parts, _BETWEEN_IN_JSON), tuple(marks))
 
 
 def _worth_finding(pieces: Iterable[str], fewest: int) -> Iterator[tuple[str, ...]]:
@@ -139,7 +123,7 @@ def _worth_finding(pieces: Iterable[str], fewest: int) -> Iterator[tuple[str, ..
             yield words
 
 
-def _compile(pieces: set[tuple[str, ...]]) -> re.Pattern[str] | None:
+def _compile(pieces: set[tuple[str, ...]], between: str = _BETWEEN) -> re.Pattern[str] | None:
     if not pieces:
         return None
 
@@ -148,7 +132,7 @@ def _compile(pieces: set[tuple[str, ...]]) -> re.Pattern[str] | None:
 
     # Of pieces that begin alike the longest is found.
     ordered = sorted(pieces, key=lambda words: (-sum(map(len, words)), words))
-    choice = "|".join(_BETWEEN.join(map(spelled, words)) for words in ordered)
+    choice = "|".join(between.join(map(spelled, words)) for words in ordered)
     before, after = _NOT_INSIDE_A_WORD
     return re.compile(f"{before}(?:{choice}){after}", re.IGNORECASE)
 
@@ -233,10 +217,9 @@ class _Purge:
                 continue
             if path == own.path:
                 before, kept, after = own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :]
-                cut = self._text.cut_from(encode(before), only_whole=True) + encode(kept)
-                cut += self._text.cut_from(encode(after), only_whole=True)
+                cut = self._text.cut_from_note(encode(before)) + encode(kept) + self._text.cut_from_note(encode(after))
             else:
-                cut = self._text.cut_from(data, only_whole=True)
+                cut = self._text.cut_from_note(data)
             if cut != data:
                 try:
                     self._writer.writable(path)
