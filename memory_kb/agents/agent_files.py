@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.agents.config_files import (
     FilePart,
@@ -84,7 +84,7 @@ class AgentFiles:
             return before or b""
         folders = count_missing(file) if before is None else old.folders if old else 0
         agents = dict.fromkeys((*(old.agents if old else ()), agent))
-        self._known[str(file)] = record._replace(folders=folders, agents=tuple(agents))
+        self._known[str(file)] = record._replace(folders=folders, agents=list(agents))
         if record.server is None and any(isinstance(part, Server) for part in parts):
             self.notices.append(_OWN_SERVER.format(file=shown, advice="to have ours, take it out and install again"))
         self.replace(file, after, reason)
@@ -95,7 +95,7 @@ class AgentFiles:
     ) -> None:
         """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well."""
         before, record, shown = self.read(file), self._known.pop(str(file), None), self.show(file)
-        others = tuple(name for name in record.agents if name != agent) if record else ()
+        others = [name for name in record.agents if name != agent] if record else []
         if record and others:
             self._known[str(file)] = record._replace(agents=others)
         elif before is not None:
@@ -111,6 +111,15 @@ class AgentFiles:
                     self._known[str(file)] = record
                 return
             self.replace(file, after, reason, max(folders, record.folders if record else 0))
+
+    def texts(self, file: Path) -> Mapping[str, str]:
+        """Return the texts that were noted of a file when it was last written."""
+        old = self._old.get(str(file))
+        return old.texts or {} if old else {}
+
+    def note_texts(self, file: Path, texts: Mapping[str, str]) -> None:
+        """Note texts of a file that was put, for the next time it is written."""
+        self._known[str(file)] = self._known[str(file)]._replace(texts=texts)
 
     def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
         """Write what was planned, with other changes of the vault, or show what would be written."""
@@ -163,18 +172,6 @@ def read_records(file: Path) -> dict[str, InstallRecord]:
     """Return the records of what was put into which file; a file of them that is lost or damaged is an empty one."""
     try:
         with open_for_reading(file) as stream:
-            return {str(name): _read_record(value) for name, value in load_json(stream.read()).items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return {name: InstallRecord(**value) for name, value in load_json(stream.read()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _read_record(value: Mapping[str, Any]) -> InstallRecord:
-    inserted = value["inserted"]
-    return InstallRecord(
-        str(value["after"]),
-        bool(value["is_made"]),
-        None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
-        value["server"],
-        int(value["folders"]),
-        tuple(map(str, value["agents"])),
-    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,6 @@ from memory_kb.markdown import managed_block
 from memory_kb.markdown.splice import find_entry
 from memory_kb.memory import Memory
 from memory_kb.model import Problem
-from memory_kb.regular_files import open_for_reading, replace_file
 from memory_kb.reports import RunReport
 from memory_kb.store.agent_memory_files import (
     INDEX,
@@ -31,7 +29,7 @@ from memory_kb.store.agent_memory_files import (
     explain_excess,
 )
 from memory_kb.store.changes import Change, replace_entry
-from memory_kb.text import decode, load_json
+from memory_kb.text import decode
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -57,6 +55,7 @@ Each file in resources/ holds the policies and rules of one project, written by 
 They are complete: leave them as they are, and copy nothing of them into MEMORY.md, memory_summary.md or skills/.
 Keep the lines of memory_summary.md between the marks of memory-kb to the letter. Each names the file that an agent is
 to open before it works in that project."""
+_CODEX_IS_OFF = "Codex reads its memories only with `memories = true` under [features] of its config.toml"
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 #: A line of the block, and how long the text of an entry may be in it.
 _LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
@@ -66,19 +65,22 @@ _MAX_ENTRY = 2_000
 class BridgedMemory(NamedTuple):
     """The memory of an agent, as far as a bridge writes to it.
 
-    Our file is `link` in the `index_file` that the agent loads, which gets a block of our `word` with the pointer line.
-    `heads` are how files begin that are not there yet, `instructions` a further file that explains ours, with its text.
+    Our `file` is named by the `pointer` in the `index_file` that the agent loads; `explained` are further files of ours,
+    with their text. `heads` are how files begin that are not there yet.
     """
 
     title: str
     file: Path
     index_file: Path
-    word: str
-    link: str
-    pointer: str
-    heads: dict[Path, str]
-    instructions: tuple[Path, str] | None = None
+    pointer: MarkedLines
+    heads: Mapping[Path, str]
+    explained: Mapping[Path, str] = {}
     notice: str = ""
+
+    def blocks(self, lines: Sequence[str] = ()) -> dict[Path, MarkedLines]:
+        """Return what of ours is in which file, the index last."""
+        texts = {self.file: "\n".join(lines), **self.explained}
+        return {file: MarkedLines(WORD, text) for file, text in texts.items()} | {self.index_file: self.pointer}
 
 
 def find_memory(agent: str, vault: Vault) -> BridgedMemory:
@@ -97,10 +99,9 @@ def _claude_code(vault: Vault) -> BridgedMemory:
     _require_folder("Claude Code", claude)
     folders = list(claude_memory_folders(vault.project, claude, home, others=False))
     folder = Path(os.path.realpath(next((one for one in folders if one.is_dir()), folders[0])))
-    pointer = f"- [What always holds here]({_FILE}): {_ABOUT}"
-    return BridgedMemory(
-        "Claude Code", folder / _FILE, folder / INDEX, WORD, _FILE, pointer, {folder / _FILE: _CLAUDE_HEAD}
-    )
+    pointer = MarkedLines(WORD, f"- [What always holds here]({_FILE}): {_ABOUT}")
+    file = folder / _FILE
+    return BridgedMemory("Claude Code", file, folder / INDEX, pointer, {file: _CLAUDE_HEAD})
 
 
 def _codex(vault: Vault) -> BridgedMemory:
@@ -110,18 +111,15 @@ def _codex(vault: Vault) -> BridgedMemory:
     folder = Path(os.path.realpath(codex / "memories"))
     name = _NO_WORD.sub("-", str(vault.project)).strip("-")[-100:]
     link = (_CODEX_EXTENSION / "resources" / f"{name}.md").as_posix()
+    line = f"- [What always holds in {vault.project}]({link}): {_ABOUT}; open it before you work there"
     return BridgedMemory(
         "Codex",
         folder / link,
         folder / SUMMARY,
-        f"{WORD}-{name}",
-        link,
-        f"- [What always holds in {vault.project}]({link}): {_ABOUT}; open it before you work there",
+        MarkedLines(f"{WORD}-{name}", line),
         {folder / SUMMARY: "v1\n\n"},
-        (folder / _CODEX_EXTENSION / "instructions.md", _CODEX_INSTRUCTIONS),
-        ""
-        if folder.is_dir()
-        else "Codex reads its memories only with `memories = true` under [features] of its config.toml",
+        {folder / _CODEX_EXTENSION / "instructions.md": _CODEX_INSTRUCTIONS},
+        "" if folder.is_dir() else _CODEX_IS_OFF,
     )
 
 
@@ -131,64 +129,51 @@ def _require_folder(title: str, folder: Path) -> None:
 
 
 class MergedBlock(NamedTuple):
-    """What the block is to hold, the text of each entry that both sides agree on, and what was changed in the block.
+    """What the block is to hold, and the text of each entry that both sides agree on.
 
-    `edits` have the old and the new text; `notices` say what was left alone, and why.
+    `edits` have the new texts of what was changed in the block alone; `notices` say what was left alone, and why.
     """
 
     lines: tuple[str, ...]
-    base: Mapping[str, str]
-    edits: Mapping[str, tuple[str, str]]
+    base: dict[str, str]
+    edits: Mapping[str, str]
     notices: tuple[str, ...]
 
 
-def merge_block(
-    ours: Mapping[str, str],
-    theirs: Sequence[str],
-    base: Mapping[str, str],
-    why_not: Callable[[str, str, str], str],
-    name: str,
-) -> MergedBlock:
+def merge_block(ours: Mapping[str, str], theirs: Sequence[str], base: Mapping[str, str], name: str) -> MergedBlock:
     """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
-    `why_not` returns why the new text of an entry cannot go into the vault in the place of the old one, "" where it
-    can; `name` is what notices call the file with the block.
+    `name` is what notices call the file with the block.
 
     Example:
         >>> ours, theirs, base = {"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."}
-        >>> made = merge_block(ours, theirs, base, lambda entry, old, new: "", "memory-kb.md")
+        >>> made = merge_block(ours, theirs, base, "memory-kb.md")
         >>> made.lines, made.edits
-        (('- Use spaces. <!-- a -->', '- Be kind. <!-- b -->'), {'a': ('Use tabs.', 'Use spaces.')})
+        (('- Use spaces. <!-- a -->', '- Be kind. <!-- b -->'), {'a': 'Use spaces.'})
     """
     there = {found["id"]: found["text"] for line in theirs if (found := _LINE.fullmatch(line))}
-    lines, agreed, edits, notices = list[str](), dict(ours), dict[str, tuple[str, str]](), list[str]()
+    lines, agreed, edits, notices = list[str](), dict(ours), dict[str, str](), list[str]()
     for entry, text in ours.items():
-        old, now = base.get(entry), there.get(entry)
-        shown = text
-        if now is None and old == text:
+        if entry not in there and base.get(entry) == text:
             notices.append(f"{entry} was taken out of {name} and stays out; the vault keeps it")
             continue
-        if now is not None and old is not None and now not in (old, text):
-            shown, changed_here = now, "it was changed in the vault, too, and stays as it is in both"
-            if reason := changed_here if old != text else why_not(entry, old, now):
-                agreed[entry] = old
-                notices.append(f"{entry} was changed in {name}; {reason}")
-            else:
-                agreed[entry], edits[entry] = now, (old, now)
-        lines.append(f"- {shown} <!-- {entry} -->")
-    for line in theirs:
+        old, now = base.get(entry, text), there.get(entry, text)
+        is_changed = now not in (old, text)
+        lines.append(f"- {now if is_changed else text} <!-- {entry} -->")
+        if is_changed:
+            agreed[entry] = old
+        if is_changed and old == text:
+            edits[entry] = now
+        elif is_changed:
+            why = "it was changed in the vault, too, and stays as it is in both"
+            notices.append(f"{entry} was changed in {name}; {why}")
+    for line in filter(str.strip, theirs):
         found = _LINE.fullmatch(line)
-        known = base.get(found["id"]) if found else None
-        if not line.strip() or (found and (found["id"] in ours or found["text"] == known)):
-            continue
-        lines.append(line)
-        if found and known is not None:
-            agreed[found["id"]] = known
-        notices.append(
-            f"{found['id']} was changed in {name} and always holds no more; its line is left there"
-            if found
-            else f"a line of {name} is none of ours and is left there: {line[:80]}"
-        )
+        if found is None or (found["id"] not in ours and found["text"] != base.get(found["id"])):
+            lines.append(line)
+            notices.append(
+                f"a line of {name} says nothing that always holds in the vault, and is left there: {line[:80]}"
+            )
     return MergedBlock(tuple(lines), agreed, edits, tuple(notices))
 
 
@@ -212,35 +197,39 @@ class Bridge:
 
     def _write_block(self, store: BridgedMemory, *, take: bool, dry_run: bool) -> RunReport:
         _refuse_links(store)
-        files, bases = self._agent_files(), self._read_bases()
-        place = str(store.file)
-        before = files.read(store.file)
-        held, changes = {one.id: one for one in self._holding()}, dict[str, Change]()
-
-        def why_not(entry: str, old: str, new: str) -> str:
-            change = self._plan_edit(held[entry], old, new, store.title)
-            if change is None:
-                return f"its place in the vault is not found: change it in {held[entry].path}"
-            changes[entry] = change
-            return "" if take else "--yes takes the change into the vault"
-
+        files = self._agent_files()
+        before, held = files.read(store.file), {one.id: one for one in self._holding()}
         ours = {name: _line_text(memory) for name, memory in held.items()}
-        made = merge_block(ours, _block_lines(store.file, before), bases.get(place, {}), why_not, store.file.name)
+        made = merge_block(ours, _block_lines(store.file, before), files.texts(store.file), store.file.name)
         if before is None and not made.lines:
             nothing = "the vault has no policy, preference or rule in force that always holds"
             return RunReport(None, "bridge", notices=(nothing,))
-        for file, part in _blocks_by_file(store, "\n".join(made.lines)).items():
-            if file == store.index_file:
-                text = decode(files.read(file) or b"")
-                if f"]({store.link})" in text and managed_block.begin(store.word) not in text:
-                    continue
+        changes, waiting = list[Change](), list[str]()
+        for entry, text in made.edits.items():
+            change = self._plan_edit(held[entry], ours[entry], text, store.title)
+            if change and take:
+                changes.append(change)
+                made.base[entry] = text
+                continue
+            where = f"its place in the vault is not found: change it in {held[entry].path}"
+            why = "--yes takes the change into the vault" if change else where
+            waiting.append(f"{entry} was changed in {store.file.name}; {why}")
+        self._put_blocks(files, store, made.lines)
+        files.note_texts(store.file, made.base)
+        report = files.write("bridge", changes, dry_run=dry_run)
+        notices = (*report.notices, *waiting, *made.notices, store.notice)
+        return report._replace(notices=tuple(filter(None, notices)))
+
+    def _put_blocks(self, files: AgentFiles, store: BridgedMemory, lines: Sequence[str]) -> None:
+        """Plan to write our blocks; an index that names our file by a line of the agent's own stays as it is."""
+        link = store.file.relative_to(store.index_file.parent).as_posix()
+        for file, part in store.blocks(lines).items():
+            text = decode(files.read(file) or b"")
+            if file == store.index_file and f"]({link})" in text and managed_block.begin(part.word) not in text:
+                continue
             after = files.put(file, [part], f"What always holds, for {store.title}.", head=store.heads.get(file, ""))
             if file == store.index_file and (excess := explain_excess(file.name, decode(after))):
                 raise UsageError(f"{file.name} would have {excess}", "shorten it first")
-        report = files.write("bridge", [*map(changes.__getitem__, made.edits)], dry_run=dry_run)
-        if not (dry_run or report.conflicts):
-            self._write_bases(bases | {place: dict(made.base)})
-        return report._replace(notices=tuple(filter(None, (*report.notices, *made.notices, store.notice))))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
         """Take our file and our line out of the memory of an agent.
@@ -249,20 +238,15 @@ class Bridge:
         """
         store = find_memory(agent, self._vault)
         _refuse_links(store)
+        is_last = not any(one != store.file for one in store.file.parent.glob("*.md"))
         with self._writer.lock(dry_run=dry_run):
             files = self._agent_files()
-            for file, part in _blocks_by_file(store, "").items():
-                are_others_here = any(one != store.file for one in store.file.parent.glob("*.md"))
-                if store.instructions and file == store.instructions[0] and are_others_here:
-                    continue
-                inner = len(file.parent.relative_to(store.index_file.parent).parts)
-                head = store.heads.get(file, "")
-                files.take(file, [part], f"Taken out of {store.title}.", head=head, folders=inner)
-            report = files.write("bridge", dry_run=dry_run)
-            if not (dry_run or report.conflicts):
-                bases = self._read_bases()
-                self._write_bases({name: base for name, base in bases.items() if name != str(store.file)})
-        return report
+            for file, part in store.blocks().items():
+                if file not in store.explained or is_last:
+                    inner = len(file.parent.relative_to(store.index_file.parent).parts)
+                    head = store.heads.get(file, "")
+                    files.take(file, [part], f"Taken out of {store.title}.", head=head, folders=inner)
+            return files.write("bridge", dry_run=dry_run)
 
     def examine(self) -> tuple[Problem, ...]:
         """Return what is wrong with the memories that agents keep of this project, also without a bridge.
@@ -299,36 +283,10 @@ class Bridge:
     def _agent_files(self) -> AgentFiles:
         return AgentFiles(self._vault, self._writer, self._vault.machine / "bridges.json")
 
-    def _read_bases(self) -> dict[str, dict[str, str]]:
-        try:
-            with open_for_reading(self._vault.machine / "bridge-base.json") as stream:
-                return {
-                    str(name): {str(one): str(text) for one, text in base.items()}
-                    for name, base in load_json(stream.read()).items()
-                }
-        except (OSError, ValueError, AttributeError):
-            return {}
-
-    def _write_bases(self, bases: Mapping[str, Mapping[str, str]]) -> None:
-        file = self._vault.machine / "bridge-base.json"
-        if bases:
-            replace_file(file, json.dumps(bases, ensure_ascii=False, indent=1).encode(), 0o644)
-        else:
-            file.unlink(missing_ok=True)
-
-
-def _blocks_by_file(store: BridgedMemory, lines: str) -> dict[Path, MarkedLines]:
-    """Return what of ours is in which file, the index last."""
-    blocks_of = {store.file: (WORD, lines)}
-    if store.instructions:
-        blocks_of[store.instructions[0]] = (WORD, store.instructions[1])
-    blocks_of[store.index_file] = (store.word, store.pointer)
-    return {file: MarkedLines(*block) for file, block in blocks_of.items()}
-
 
 def _refuse_links(store: BridgedMemory) -> None:
     """Refuse to write through a link to where a file of ours would be; the index is the person's own."""
-    for file in _blocks_by_file(store, ""):
+    for file in store.blocks():
         if file != store.index_file and os.path.realpath(file) != os.fspath(file):
             raise UsageError(
                 f"{file} is not written: it leads to {os.path.realpath(file)}", "delete the link, or move it away"

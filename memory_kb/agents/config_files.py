@@ -238,14 +238,16 @@ class InstallRecord(NamedTuple):
 
     `after` is the hash of the file with it, `inserted` the stretches that are ours, None where the rest is not what was
     before; `server` is ours as it was written, None where somebody's own is there; `folders` were made around the file.
+    `texts` are what a bridge wrote, by the ids of the entries.
     """
 
     after: str
     is_made: bool = False
-    inserted: tuple[tuple[int, int], ...] | None = None
+    inserted: Sequence[Sequence[int]] | None = None
     server: Mapping[str, Any] | None = None
     folders: int = 0
-    agents: tuple[str, ...] = ()
+    agents: Sequence[str] = ()
+    texts: Mapping[str, str] | None = None
 
 
 def put_in(
