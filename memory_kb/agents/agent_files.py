@@ -12,7 +12,6 @@ from memory_kb.agents.config_files import (
     InstallRecord,
     NotPlainJson,
     Server,
-    has_server,
     put_in,
     render_snippet,
     take_out,
@@ -27,9 +26,6 @@ from memory_kb.text import hash_of, load_json
 if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
-
-
-_OWN_SERVER = "{file} has a server of its own called memory-kb, which is left as it is; {advice}"
 
 
 class _Planned(NamedTuple):
@@ -86,7 +82,8 @@ class AgentFiles:
         agents = dict.fromkeys((*(old.agents if old else ()), agent))
         self._known[str(file)] = record._replace(folders=folders, agents=list(agents))
         if record.server is None and any(isinstance(part, Server) for part in parts):
-            self.notices.append(_OWN_SERVER.format(file=shown, advice="to have ours, take it out and install again"))
+            advice = "which is left as it is; to have ours, take it out and install again"
+            self.notices.append(f"{shown} has a server of its own called memory-kb, {advice}")
         self.replace(file, after, reason)
         return after
 
@@ -101,9 +98,6 @@ class AgentFiles:
         elif before is not None:
             try:
                 after = take_out(shown, before, parts, record, head)
-                if has_server(shown, after, parts):
-                    advice = "take it out by hand if it is to go"
-                    self.notices.append(_OWN_SERVER.format(file=shown, advice=advice))
             except NotPlainJson as exc:
                 if b"memory-kb" in before:
                     self.notices.append(f"{exc}; remove what names memory-kb there")

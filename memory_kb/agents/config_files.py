@@ -7,39 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown import managed_block
 from memory_kb.text import encode, hash_of
-
-
-class Server(NamedTuple):
-    """A server as a member of a JSON object at a path, or as a TOML table."""
-
-    path: tuple[str, str]
-    value: Mapping[str, Any]
-    is_toml: bool = False
-
-
-class ListItem(NamedTuple):
-    """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
-
-    path: tuple[str, ...]
-    value: Any
-
-
-class MarkedLines(NamedTuple):
-    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
-
-    word: str
-    lines: str
-    lead: str = ""
-
-
-FilePart = Server | ListItem | MarkedLines
-
 
 Key = str | int
 JsonPath = tuple[Key, ...]
@@ -58,10 +31,8 @@ def parse_json(name: str, text: str) -> dict[str, Any]:
     plain = text.removeprefix("\ufeff")
     try:
         value = json.loads(plain) if plain.strip() else {}
-    except json.JSONDecodeError as exc:
-        raise NotPlainJson(f"{name}:{exc.lineno}: this is not plain JSON: {exc.msg}") from exc
-    except RecursionError as exc:
-        raise NotPlainJson(f"{name}: this is nested too deeply to be read") from exc
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise NotPlainJson(f"{name}: this is not plain JSON: {exc}") from exc
     if not isinstance(value, dict):
         raise CannotSplice(f"{name}:1: this is JSON but no object")
     return value
@@ -250,12 +221,102 @@ class InstallRecord(NamedTuple):
     texts: Mapping[str, str] | None = None
 
 
+class Server(NamedTuple):
+    """A server as a member of a JSON object at a path, or as a TOML table.
+
+    One of our name that we did not write is somebody's own, and stays.
+    """
+
+    path: tuple[str, str]
+    value: Mapping[str, Any]
+    is_toml: bool = False
+
+    def put(self, name: str, text: str, old: InstallRecord | None) -> str:
+        """Return a text with our server in it."""
+        found = self.find(name, text)
+        if found is not None:
+            is_outdated = old is not None and found == old.server and not _has_all(found, self.value)
+            if not is_outdated:
+                return text
+            text = self._remove(name, text)
+        insert = insert_toml if self.is_toml else insert_json
+        return insert(name, text, self.path, self.value)
+
+    def take(self, name: str, text: str, old: InstallRecord | None) -> str:
+        """Return a text without our server; without a record only the very one that `install` writes is taken for ours."""
+        found = self.find(name, text)
+        is_ours = found == self.value if old is None else old.server is not None and _has_all(found, old.server)
+        return self._remove(name, text) if is_ours else text
+
+    def find(self, name: str, text: str) -> Any:
+        """Return the server of our name that a file has, or None."""
+        group = (parse_toml if self.is_toml else parse_json)(name, text).get(self.path[0])
+        return group.get(self.path[1]) if isinstance(group, dict) else None
+
+    def is_ours(self, name: str, text: str, old: InstallRecord | None) -> bool:
+        """Return whether the server of our name is what we write, or that with what somebody added to it since."""
+        found = self.find(name, text)
+        return found == self.value or (old is not None and old.server is not None and _has_all(found, self.value))
+
+    def _remove(self, name: str, text: str) -> str:
+        return remove_toml(name, text, self.path) if self.is_toml else remove_json(text, self.path)
+
+
+class ListItem(NamedTuple):
+    """An item of a JSON list at a path, known again by the `memory-kb hook` in its command."""
+
+    path: tuple[str, str]
+    value: Any
+
+    def put(self, name: str, text: str, _: InstallRecord | None) -> str:
+        """Return a text with our item in the place of those of ours."""
+        places = self._own_places(name, text)
+        if len(places) == 1 and parse_json(name, text)[self.path[0]][self.path[1]][places[0][0]] == self.value:
+            return text
+        return insert_json(name, self.take(name, text, None), (*self.path, -1), self.value)
+
+    def take(self, name: str, text: str, _: InstallRecord | None) -> str:
+        """Return a text without our items."""
+        for place in reversed(self._own_places(name, text)):
+            text = remove_json(text, (*self.path, *place))
+        return text
+
+    def _own_places(self, name: str, text: str) -> list[JsonPath]:
+        """Return where our own hooks are in the list: whole items, or single commands of other people's groups."""
+        group, found = parse_json(name, text).get(self.path[0]), list[JsonPath]()
+        items = group.get(self.path[1]) if isinstance(group, dict) else None
+        for number, item in enumerate(items if isinstance(items, list) else ()):
+            inner = item.get("hooks") if isinstance(item, dict) else None
+            commands = inner if isinstance(inner, list) else []
+            own = [place for place, one in enumerate(commands) if _is_own(one)]
+            is_whole = _is_own(item) or (own and len(own) == len(commands))
+            found += [(number,)] if is_whole else [(number, "hooks", place) for place in own]
+        return found
+
+
+class MarkedLines(NamedTuple):
+    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
+
+    word: str
+    lines: str
+    lead: str = ""
+
+    def put(self, name: str, text: str, _: InstallRecord | None) -> str:
+        """Return a text with our lines in it."""
+        return managed_block.put(name, text, self.word, self.lines, self.lead)
+
+    def take(self, name: str, text: str, _: InstallRecord | None) -> str:
+        """Return a text without our lines."""
+        return managed_block.take_out(name, text, self.word)
+
+
+FilePart = Server | ListItem | MarkedLines
+
+
 def put_in(
     name: str, data: bytes | None, parts: Sequence[FilePart], old: InstallRecord | None = None, head: str = ""
 ) -> tuple[bytes, InstallRecord]:
     """Return a file with our parts in it, and the record of that; one that has them stays as it is.
-
-    So does a server of our name that somebody wrote by hand.
 
     Example:
         >>> data, record = put_in("mcp.json", b'{"servers": {}}', [Server(("servers", "kb"), {"x": 1})])
@@ -263,15 +324,11 @@ def put_in(
         b'{"servers": {}}'
     """
     text = _decode(name, data) if data is not None else head
-    before = _without(name, text, parts, old)
-    server = None
+    before, server = _without(name, text, parts, old), None
     for part in parts:
-        if isinstance(part, Server):
-            text, server = _put_server(name, text, part, old.server if old else None)
-        elif isinstance(part, ListItem):
-            text = _put_item(name, text, part)
-        else:
-            text = managed_block.put(name, text, part.word, part.lines, part.lead)
+        text = part.put(name, text, old)
+        if isinstance(part, Server) and part.is_ours(name, text, old):
+            server = part.value
     is_made = data is None or (old is not None and old.is_made)
     after = encode(text)
     return after, InstallRecord(hash_of(after), is_made, find_inserted(before, text), server)
@@ -283,17 +340,10 @@ def take_out(
     """Return a file without our parts; None when it was made for them and holds nothing else.
 
     That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
-    A server of our name that somebody wrote by hand is none of these.
     """
     text = _without(name, _decode(name, data), parts, record)
     is_empty = text.strip() in ("", "{}", head.strip())
     return None if record and record.is_made and is_empty else encode(text)
-
-
-def has_server(name: str, data: bytes | None, parts: Sequence[FilePart]) -> bool:
-    """Return whether a file has a server called like ours, even if we did not write it."""
-    text = _decode(name, data or b"")
-    return any(_held(name, text, part) is not None for part in parts if isinstance(part, Server))
 
 
 def find_inserted(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
@@ -321,11 +371,8 @@ def render_snippet(parts: Sequence[FilePart]) -> str:
         >>> render_snippet([Server(("servers", "kb"), {}), ListItem(("hooks", "stop"), {"command": "x"})])
         '{"servers": {"kb": {}}, "hooks": {"stop": [{"command": "x"}]}}'
     """
-    text = "{}"
-    for part in parts:
-        if not isinstance(part, MarkedLines):
-            text = insert_json("", text, (*part.path, -1) if isinstance(part, ListItem) else part.path, part.value)
-    return json.dumps(json.loads(text), ensure_ascii=False)
+    made, _ = put_in("", None, parts)
+    return json.dumps(json.loads(made), ensure_ascii=False)
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -343,94 +390,15 @@ def _without(name: str, text: str, parts: Sequence[FilePart], record: InstallRec
             text = text[:start] + text[end:]
         return text
     for part in reversed(parts):
-        if isinstance(part, Server):
-            text = _take_server(name, text, part, record)
-        elif isinstance(part, ListItem):
-            text = _take_items(name, text, part)
-        else:
-            text = managed_block.take_out(name, text, part.word)
+        text = part.take(name, text, record)
     return text
 
 
-def _held(name: str, text: str, part: Server) -> Any:
-    """Return the server of our name that a file has, one that is null as an empty one; None where there is none."""
-    group = _get(parse_toml(name, text) if part.is_toml else parse_json(name, text), part.path[:-1])
-    if not isinstance(group, dict) or part.path[-1] not in group:
-        return None
-    return {} if group[part.path[-1]] is None else group[part.path[-1]]
-
-
-def _put_server(
-    name: str, text: str, part: Server, written: Mapping[str, Any] | None
-) -> tuple[str, Mapping[str, Any] | None]:
-    """Return a text with our server, and the server; somebody's own of our name stays, and is none of ours."""
-    found = _held(name, text, part)
-    if found is not None:
-        if _is_same(found, part.value) or (written is not None and _has_all(found, part.value)):
-            return text, part.value
-        if written is None or not _is_same(found, written):
-            return text, None
-        text = remove_toml(name, text, part.path) if part.is_toml else remove_json(text, part.path)
-    insert = insert_toml if part.is_toml else insert_json
-    return insert(name, text, part.path, part.value), part.value
-
-
-def _take_server(name: str, text: str, part: Server, record: InstallRecord | None) -> str:
-    """Return a text without our server; without a record only the very one that `install` writes is taken for ours."""
-    found, written = _held(name, text, part), record.server if record else None
-    is_ours = _is_same(found, part.value) if record is None else written is not None and _has_all(found, written)
-    if not is_ours:
-        return text
-    return remove_toml(name, text, part.path) if part.is_toml else remove_json(text, part.path)
-
-
-def _put_item(name: str, text: str, part: ListItem) -> str:
-    """Return a text with an item that takes the place of those of ours."""
-    held = _get(parse_json(name, text), part.path)
-    own = list(_own_places(held))
-    if len(own) == 1 and len(own[0]) == 1 and _is_same(_get(held, own[0]), part.value):
-        return text
-    return insert_json(name, _take_items(name, text, part), (*part.path, -1), part.value)
-
-
-def _take_items(name: str, text: str, part: ListItem) -> str:
-    for place in reversed(list(_own_places(_get(parse_json(name, text), part.path)))):
-        text = remove_json(text, (*part.path, *place))
-    return text
-
-
-def _own_places(items: Any) -> Iterator[JsonPath]:
-    """Yield where our own hooks are in a list: whole items, or single commands of other people's groups."""
-    for number, item in enumerate(items if isinstance(items, list) else ()):
-        inner = _get(item, ("hooks",))
-        own = [place for place, one in enumerate(inner) if _is_own(one)] if isinstance(inner, list) else []
-        if _is_own(item) or (own and len(own) == len(inner)):
-            yield (number,)
-        else:
-            yield from ((number, "hooks", place) for place in own)
-
-
-def _is_own(item: Any) -> bool:
-    command = _get(item, ("command",))
+def _is_own(item: object) -> bool:
+    command = item.get("command") if isinstance(item, dict) else None
     return isinstance(command, str) and _OWN.search(command) is not None
 
 
 def _has_all(found: object, wanted: Mapping[str, Any]) -> bool:
     """Return whether a server has all that ours has, and perhaps more."""
     return isinstance(found, Mapping) and all(name in found and found[name] == value for name, value in wanted.items())
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)  # true is not 1
-
-
-def _get(value: Any, path: Sequence[Key]) -> Any:
-    """Return what is at a path of a parsed document, or None."""
-    for key in path:
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
-            value = value[key]
-        else:
-            return None
-    return value
