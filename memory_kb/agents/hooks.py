@@ -52,8 +52,6 @@ _REFUSED = (
     "memory-kb refuses this once a session. Change the edit so that it keeps to the rule;"
     " where the rule does not fit here, make the same edit again and it passes."
 )
-#: The branches whose names say nothing of a task.
-_PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
 class Hooks:
@@ -249,7 +247,7 @@ class Hooks:
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries, not shown in this session yet, that name the file which a tool opened or edited."""
-        if not (call.session and agent.hook_for("tool")):
+        if not call.session:
             return ""
         from memory_kb.agents.touched_files import find_touched_file
 
@@ -268,14 +266,15 @@ class Hooks:
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
         """Return why an edit is refused: the rules that it breaks and that refused nothing in this session yet."""
         is_wanted = agent.refusal and self._vault.settings.context.hooks
-        if not (call.asked and call.asked.args and call.session and is_wanted):
+        if not (call.events and call.events[0].args and call.session and is_wanted):
             return ""
         from memory_kb.agents.touched_files import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
         project, memory = self._vault.project, self._vault.memory
-        edits = read_edits(call.asked.args, project, Path(call.folders[0]) if call.folders else None)
+        asked = call.events[0]
+        edits = read_edits(asked.args or {}, project, Path(call.folders[0]) if call.folders else None)
         edits = [one for one in edits if not (memory and (project / one.path).is_relative_to(memory))]
         if not edits:
             return ""
@@ -285,7 +284,7 @@ class Hooks:
                 rule.id,
                 edit.path,
                 session=call.session,
-                call=call.asked.call_id,
+                call=asked.call_id,
                 agent=agent.name,
                 now=self._vault.clock(),
             )
@@ -339,19 +338,16 @@ class Hooks:
 
 
 def _is_same(last: Event, event: Event) -> bool:
-    """Return whether two events are one that was sent twice."""
-    if event.type == "message":
-        return (last.type, last.role, last.content) == (event.type, event.role, event.content)
-    if event.type == "event":
-        sources = [(one.args or {}).get("source") for one in (last, event)]
-        return last.type == "event" and last.event in ("start", "resume") and sources[0] == sources[1]
-    return event.call_id is not None and (last.type, last.call_id) == (event.type, event.call_id)
+    """Return whether two events are one that was sent twice; the first of two starts begins the session."""
+    if event.tool and event.call_id is None:
+        return False
+    return last._replace(ts=event.ts, seq=event.seq, session=event.session, event=event.event) == event
 
 
 def _branch_words(folders: Iterable[str]) -> str:
-    """Return the words of the branch that is checked out, unless it is one that says nothing."""
+    """Return the words of the branch that is checked out; one such as "main" has too few for any entry."""
     for folder in folders:
         found = re.match(r"ref: refs/heads/(\S+)", read_text(Path(folder, ".git", "HEAD"), 500))
-        if found and found[1] not in _PLAIN_BRANCHES:
+        if found:
             return " ".join(re.findall(r"[^\W_]+", found[1]))
     return ""

@@ -12,7 +12,7 @@ from memory_kb.errors import UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import open_for_reading
-from memory_kb.store.session_events import Event, text_of, unpack
+from memory_kb.store.session_events import Event, NoEvent, load_object, text_of, unpack
 from memory_kb.store.session_log import session_name
 from memory_kb.text import load_json
 
@@ -33,9 +33,9 @@ _COPILOT_EXIT = lazy_regex(r"\n<[^<>\n]* with exit code (-?\d+)>\s*\Z")
 class HookCall(NamedTuple):
     """What a hook receives: the session as an id of ours, the folders it works in, the prompt, events for the log.
 
-    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called, `subagent` the
-    one that does what the events say, if it is not the session's own agent. The agent can be asked something at the
-    first stop of a main agent that came to its end by itself.
+    `source` is why a session starts, in the agent's word, `subagent` the one that does what the events say, if it is not
+    the session's own agent. The agent can be asked something at the first stop of a main agent that came to its end by
+    itself.
     """
 
     session: str | None = None
@@ -44,7 +44,6 @@ class HookCall(NamedTuple):
     events: tuple[Event, ...] = ()
     source: str = ""
     transcript: str = ""
-    asked: Event | None = None
     can_be_asked: bool = True
     subagent: str | None = None
 
@@ -72,17 +71,14 @@ def read_hook_call(agent: Agent, event: str, data: bytes) -> HookCall:
     if len(data) > MAX_INPUT:
         raise UsageError(f"what {agent.title} said at {event} is longer than {MAX_INPUT:,} bytes")
     try:
-        values = load_json(data.decode("utf-8-sig", "replace")) if data.strip() else {}
-    except ValueError as exc:
+        values = load_object(data.decode("utf-8-sig", "replace")) if data.strip() else {}
+    except NoEvent as exc:
         raise UsageError(f"what {agent.title} said at {event} is not JSON: {exc}") from exc
-    if not isinstance(values, dict):
-        raise UsageError(f"what {agent.title} said at {event} is no JSON object")
     named = next((str(values[name]) for name in _SESSIONS if isinstance(values.get(name), str | int)), "")
     roots = values.get("workspace_roots")
     places = [values.get("cwd"), *(roots if isinstance(roots, list) else ())]
     said = _HOOK_CONTEXT.sub("", text_of(values.get("prompt"))) if event == "prompt" else ""
     prompt = cut_private(said).strip()
-    is_call = event == "before-tool" and isinstance(values.get("tool_name"), str)
     return HookCall(
         session=session_name(named) if named.strip() else None,
         folders=tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
@@ -90,7 +86,6 @@ def read_hook_call(agent: Agent, event: str, data: bytes) -> HookCall:
         events=tuple(_events(agent, event, values, prompt)),
         source="compact" if values.get("hook_event_name") == "PreCompress" else text_of(values.get("source")),
         transcript=_transcript(values),
-        asked=_tool_call(agent, values) if is_call else None,
         can_be_asked=not _is_followed(values),
         subagent=text_of(values.get("agent_id")) or None,
     )
@@ -119,8 +114,9 @@ def _events(agent: Agent, event: str, values: Mapping[str, Any], prompt: str) ->
     if event == "stop":
         said = next((text for name in _ANSWERS if (text := text_of(values.get(name)).strip())), "")
         return [Event(role="assistant", content=said, stream="intent", agent=agent.name)] if said else []
-    if event == "tool" and isinstance(values.get("tool_name"), str):
-        return _tool_events(agent, values)
+    if event in ("before-tool", "tool") and isinstance(values.get("tool_name"), str):
+        call = _tool_call(agent, values)
+        return [call] if event == "before-tool" else _tool_events(agent, values, call)
     return []
 
 
@@ -132,8 +128,7 @@ def _tool_call(agent: Agent, values: Mapping[str, Any]) -> Event:
     return Event(type="tool_call", stream="exec", agent=agent.name, tool=tool, call_id=call_id, args=args)
 
 
-def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
-    call = _tool_call(agent, values)
+def _tool_events(agent: Agent, values: Mapping[str, Any], call: Event) -> list[Event]:
     result = unpack(next((values[name] for name in _RESULTS if values.get(name) is not None), None))
     error = text_of(values.get("error") or values.get("error_message")).strip() or None
     content = _result_text(result) or error
