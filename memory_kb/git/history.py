@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.document import display_title, parse_document
-from memory_kb.text import decode
+from memory_kb.text import decode, readable_name
 
 #: Commits that are looked at.
 MOST_COMMITS = 500
@@ -45,7 +45,8 @@ def find_versions(repository: Repository, path: str, sought: Sought, most: int) 
         path_then = commit.path or old_path
         if text != before or (text is not None and path_then != old_path):
             change = _describe_change(before, text, is_moved=bool(old_path) and path_then != old_path)
-            versions.append(Version(commit.hash, commit.time, commit.author, commit.subject, path_then, change, text))
+            name = readable_name(path_then)
+            versions.append(Version(commit.hash, commit.time, commit.author, commit.subject, name, change, text))
         before, old_path = text, path_then
     return tuple(reversed(versions))
 
