@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hmac
 import subprocess
@@ -11,7 +10,6 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
@@ -36,7 +34,7 @@ from memory_kb.text import hash_of
 from memory_kb.vault import lower_priority
 from memory_kb.web.filters import FILTERS
 from memory_kb.web.page_query import MAX_WORD, PageQuery, Parameters, param, read_page_query
-from memory_kb.web_queries import FilterValues, Recent
+from memory_kb.web_queries import FilterValues
 from memory_kb.workers import GRACE_SECONDS, NamedVault, Workers, make_say
 
 _T = TypeVar("_T")
@@ -177,21 +175,10 @@ class Site:
         return read
 
     def warm(self, *, is_watching: bool) -> None:
-        """Open the vault and fill the caches before the first request; then begin what would delay that."""
-
-        def go_on(_: Future[Recent]) -> None:
-            if is_watching:
-                self._workers.watcher.begin()
-            with contextlib.suppress(RuntimeError):  # the server has ended
-                self._workers.slow_reading.submit(self._with_latest_writes(fill_review))
-
-        def fill_review(kb: KnowledgeBase) -> object:
-            return self.cached(kb, "review", lambda kb: kb.review.list())
-
-        def fill_recent(kb: KnowledgeBase) -> Recent:
-            return self.cached(kb, "recent", lambda kb: kb.recent())
-
-        self._workers.reading.submit(self._with_latest_writes(fill_recent)).add_done_callback(go_on)
+        """Open the vault and read what the first page shows; then begin to watch, which would delay that."""
+        first = self._workers.reading.submit(lambda kb: self.cached(kb, "recent", lambda kb: kb.recent()))
+        if is_watching:
+            first.add_done_callback(lambda _: self._workers.watcher.begin())
 
     def close(self, patience: float = GRACE_SECONDS) -> None:
         """Accept no more work, and wait for writes that have begun."""
