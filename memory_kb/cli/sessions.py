@@ -208,13 +208,7 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """
     sessions, dry_run = options.kb.sessions, options.dry_run
     waiting = "another end of this session is at work; waiting for it …"
-    try:
-        written = sessions.end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
-    except KeyboardInterrupt:
-        if not dry_run:
-            way_back = f"`memory-kb undo --session {session}` reverts it"
-            say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
-        raise
+    written = sessions.end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
     more: dict[str, Any] = {"dry_run": True} if dry_run else {"problems": []}
     if not options.printed_as_json(as_plain(written) | more):
         _print_end(written, dry_run=dry_run)
