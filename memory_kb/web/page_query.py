@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -17,7 +16,7 @@ PAGE_SIZE = 50
 #: The longest text of a form, in characters.
 LONGEST_FORM = 1_000_000
 MAX_WORD = 300
-_MAX_QUERY, _MAX_WORDS = 4_000, 40
+_MAX_QUERY = 4_000
 #: More pages than any vault has.
 _MAX_PAGE = 100_000
 
@@ -83,9 +82,9 @@ def read_page_query(parameters: Parameters) -> PageQuery:
     page = param(parameters, "page")
     return PageQuery(
         query=param(parameters, "q", _MAX_QUERY),
-        kind=_param_list(parameters.getlist("kind")),
-        scope=_param_list(parameters.getlist("scope")),
-        status=_param_list(parameters.getlist("status")),
+        kind=_param_list(parameters, "kind"),
+        scope=_param_list(parameters, "scope"),
+        status=_param_list(parameters, "status"),
         tag=param(parameters, "tag").strip(),
         since=param(parameters, "since").strip(),
         folder=param(parameters, "folder", 1_000),
@@ -99,5 +98,5 @@ def param(parameters: Parameters, name: str, longest: int = MAX_WORD) -> str:
     return printable(parameters.get(name, "")[:longest]).replace("\0", "")
 
 
-def _param_list(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(printable(word[:MAX_WORD]) for word in words if word))[:_MAX_WORDS]
+def _param_list(parameters: Parameters, name: str) -> tuple[str, ...]:
+    return tuple(printable(word[:MAX_WORD]) for word in parameters.getlist(name) if word)
