@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import traceback
@@ -349,13 +348,7 @@ _MAX_BODY = 32 * 1024 * 1024
 
 def serve_http(server: McpServer, place: ListenAddress, token: str | None) -> int:
     """Serve any number of clients until stopped; return the exit code."""
-    from starlette.requests import ClientDisconnect
-
     listening, bound = bind_socket(place, token, "MEMORY_KB_MCP_TOKEN")
-    # A client that goes in the middle of a request is no error of the server.
-    logging.getLogger("mcp.server.streamable_http").addFilter(
-        lambda record: not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
-    )
     app = server.make_sdk_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )
