@@ -137,7 +137,9 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
     is_embed = state.src.startswith("![[", state.pos)
     found = WIKILINK.match(state.src, state.pos + is_embed, state.posMax)
     target, anchor = (found[1].strip(), (found[2] or "").strip()) if found else ("", "")
-    if found is None or not (target or (anchor and not is_embed)):
+    comment = state.src.rfind("<!--", 0, state.pos)
+    is_in_comment = comment >= 0 and state.pos < state.src.find("-->", comment)
+    if found is None or is_in_comment or not (target or (anchor and not is_embed)):
         return False
     if not silent:
         words = (found[3] or "").lstrip("\\").removeprefix("|").strip()
