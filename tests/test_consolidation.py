@@ -12,7 +12,6 @@ from consolidating import REDIS, make, rules, told
 from episodic import (
     SESSIONS,
     bash,
-    edit,
     episode_text,
     put_session,
     user,
@@ -57,8 +56,7 @@ def test_twice_changes_nothing(folder: Path, open_kb: Open) -> None:
         put_session(kb, file.stem)
         kb.reflect(file.stem)
     for number in (1, 2):
-        write_session(kb, f"s{number}", *retried(MISSING))
-        kb.reflect(f"s{number}")
+        (folder / f"memory/episodes/e{number}.md").write_text(met(number, MISSING), encoding="utf-8")
     assert kb.episodes.consolidate_semantic().run.run
     before = notes_of(folder)
     for later in (0, 1, 40, 24 * 9):
@@ -223,84 +221,45 @@ def test_rules_go_to_the_narrowest_scope_that_holds_their_episodes(vault: MakeVa
     assert one.path.startswith("memory/jobs/api/rules/")
 
 
-def fails(output: str, *repair: dict[str, object], again: str = "5 passed in 1s") -> list[dict[str, object]]:
-    """Return a session that runs tests, mends them, and runs them again."""
-    return [
-        user("Run the test suite."),
-        bash("pytest -q", output, ok=False),
-        *repair,
-        bash("pytest -q", again, ok="fail" not in again),
-    ]
-
-
-def retried(output: str) -> list[dict[str, object]]:
-    """Return a session in which tests fail and work with one more option."""
-    return [
-        user("Run the test suite."),
-        bash("pytest -q", output, ok=False),
-        bash("pytest -q -p no:cov", "5 passed in 1s"),
-    ]
-
-
 MISSING = "ModuleNotFoundError: No module named 'fakeredis'"
 
 
+def met(number: int, error: str) -> str:
+    """Return an episode in which a person reports an error."""
+    return episode_text(f"## Errors\n\n- {error}\n", id=f"e{number}", created_at="2026-11-20")
+
+
 @pytest.mark.parametrize(
-    ("sessions", "titles"),
-    [
-        ([retried(MISSING)], []),
-        ([retried(MISSING)] * 2, [MISSING]),
-        ([fails(MISSING, bash("uv sync --extra test"))] * 2, []),
-        ([fails(MISSING, edit("a.py")), fails(MISSING, edit("b.py"))], []),
-        ([fails("Exit code 1", bash("make fix"))] * 2, []),
-        ([fails("npm error network timeout at registry", again="still 1 failed")] * 2, []),
-    ],
-    ids=["once", "twice", "run", "code", "bare-code", "passing"],
+    ("errors", "titles"),
+    [([MISSING], []), ([f"{MISSING} => sync"], [MISSING]), ([MISSING, f"{MISSING} => none"], [MISSING])],
+    ids=["once", "solved", "twice"],
 )
-def test_which_errors_are_pitfalls(
-    folder: Path, open_kb: Open, sessions: list[list[dict[str, object]]], titles: list[str]
-) -> None:
-    kb = open_kb(folder)
-    for number, events in enumerate(sessions):
-        write_session(kb, f"s{number}", *events)
-        kb.reflect(f"s{number}")
+def test_which_errors_are_pitfalls(vault: MakeVault, open_kb: Open, errors: list[str], titles: list[str]) -> None:
+    kb = make(vault, open_kb, *(met(number, error) for number, error in enumerate(errors)))
     kb.episodes.consolidate_semantic()
     assert [one["title"] for one in rules(kb, "pitfall")] == titles
 
 
-def test_a_pitfall_grows_with_every_new_episode(folder: Path, open_kb: Open) -> None:
+def test_what_a_log_proves_is_proposed_and_is_no_pitfall(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
+    for session in ("s1", "s2"):
+        failed = bash("pytest -q", MISSING, ok=False)
+        write_session(kb, session, user("Run the tests."), failed, bash("pytest -q -p no:cov", "5 passed in 1s"))
+        kb.sessions.end(session)
+    kb.episodes.consolidate_semantic()
+    assert [entry.status for entry in kb.list(kind=["pitfall"], status=["active", "proposed"])] == ["proposed"]
+
+
+def test_a_pitfall_grows_with_every_new_episode(vault: MakeVault, open_kb: Open) -> None:
+    kb = make(vault, open_kb, met(0, MISSING))
     seen = []
-    for number in range(6):
-        write_session(kb, f"s{number}", *retried(MISSING))
-        kb.reflect(f"s{number}")
+    for number in range(1, 6):
+        vault({f"memory/episodes/e{number}.md": met(number, MISSING)})
         kb.episodes.consolidate_semantic()
-        kb.episodes.consolidate_semantic()
-        if number == 0:
-            assert rules(kb, "pitfall") == []
-            continue
+        assert kb.episodes.consolidate_semantic().run.run is None
         (one,) = rules(kb, "pitfall")
         seen.append((one["confidence"], one["reinforcement_count"], len(one["sources"])))  # type: ignore[arg-type]
     assert seen == [(0.6, 0, 2), (0.7, 1, 3), (0.8, 2, 4), (0.8, 3, 5), (0.8, 4, 6)]
-
-
-def test_an_error_that_is_warned_of_already_gets_no_second_pitfall(folder: Path, open_kb: Open) -> None:
-    kb = open_kb(folder)
-    known = folder / "memory/rules/known.md"
-    known.parent.mkdir()
-    known.write_text(
-        f"---\nid: k\nkind: pitfall\nconfidence: 0.5\nsession_id: s0\n---\n`pytest` fails with `{MISSING}`: sync first.\n",
-        encoding="utf-8",
-    )
-    seen = []
-    for number in range(3):
-        write_session(kb, f"s{number}", *retried(MISSING))
-        kb.reflect(f"s{number}")
-        kb.episodes.consolidate_semantic()
-        (one,) = rules(kb, "pitfall")
-        seen.append((one["id"], one["confidence"], len(one.get("sources", []))))  # type: ignore[arg-type]
-    assert seen == [("k", 0.5, 0), ("k", 0.6, 1), ("k", 0.7, 2)]
-    assert kb.episodes.consolidate_semantic().run.run is None
 
 
 def test_a_person_s_error_counts_with_its_resolution(vault: MakeVault, open_kb: Open) -> None:

@@ -6,7 +6,6 @@ A second run over the same episodes changes nothing: an entry counts each source
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from memory_kb.episodes.diary_text import (
     infer_category,
     read_diary,
 )
-from memory_kb.episodes.session_facts import Trace, generalise, is_bare, is_informative, same_words
+from memory_kb.episodes.session_facts import Trace, generalise, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import Draft, moment_of
@@ -34,7 +33,7 @@ from memory_kb.reports import RunReport
 from memory_kb.similarity import near_pairs, seeded_clusters, word_set
 from memory_kb.store.changes import Change
 from memory_kb.terms import jaccard
-from memory_kb.text import moment_text, parse_date, pluralize, shorten
+from memory_kb.text import parse_date, pluralize, shorten
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
@@ -44,10 +43,6 @@ LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
 WINDOW_DAYS = 30
 _DIGITS = 6
 _FEWEST, _EVENT_CHARS = 4, 300
-#: How an episode that was built from a log reports a command that worked with a small change.
-_INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
-# What came over the network and was run is nothing to pass on.
-_FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
 _TITLE = 80
 #: Where a learning that somebody stated comes from, and what kinds it is of.
 _STATED = ("user_explicit", "observed", "extracted")
@@ -107,14 +102,6 @@ def with_stated(episodes: Iterable[EpisodeRecord], memories: Iterable[Memory]) -
         return one._replace(diary=one.diary._replace(key_learnings=tuple(learnings)))
 
     return tuple(map(add_stated, episodes))
-
-
-def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
-    """Return whether an episode is of the last 24 hours, or no entry names it as its source yet."""
-    if one.memory.id not in sources:
-        return True
-    since = moment_text(now - timedelta(hours=24))
-    return one.diary.timestamp >= (since[:10] if len(one.diary.timestamp) == 10 else since)
 
 
 def cluster_episodes(
@@ -198,17 +185,8 @@ class Pitfall(NamedTuple):
 
     @property
     def solutions(self) -> list[str]:
-        """What helped each time; of what a log reports only a small change of the command, which may be passed on."""
-        found = (
-            what_helped(error.resolution or "") if _is_built(one) else error.resolution for one, error in self.seen
-        )
-        return list(filter(None, found))
-
-    @property
-    def name(self) -> str:
-        """The error in words: its type and message, or the message alone where the type adds nothing."""
-        is_said = is_bare(self.type) or same_words(self.type) in same_words(self.message)
-        return self.message if is_said else f"{self.type}: {self.message}"
+        """What helped each time that something did."""
+        return [error.resolution for _, error in self.seen if error.resolution]
 
 
 def pitfall_confidence(episodes: int) -> float:
@@ -217,40 +195,18 @@ def pitfall_confidence(episodes: int) -> float:
 
 
 def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
-    """Return the errors that are worth a warning, one for each type and message.
+    """Return the errors that people reported in two episodes, or with what helped, one for each type and message.
 
-    Those of an episode that a person wrote count when they were seen in two episodes or have a resolution. Those that a
-    log reports count when they were seen in two episodes and a small change of the command made it work.
+    Errors in episodes that were built from a log are none: what a log proves is proposed for review.
     """
     found: dict[tuple[str, str], list[tuple[EpisodeRecord, ErrorLine]]] = {}
     for one in episodes:
-        for error in one.diary.errors:
-            if error.type and is_informative(error.type, error.message):
+        is_built = one.memory.metadata.get("built_from") is not None
+        for error in () if is_built else one.diary.errors:
+            if error.type:
                 found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
     pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
-    return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
-
-
-def _is_worth(pitfall: Pitfall) -> bool:
-    recurs, solved = len(pitfall.episodes) > 1, bool(pitfall.solutions)
-    is_from_logs = all(_is_built(one) for one, _ in pitfall.seen)
-    return recurs and solved if is_from_logs else recurs or any(error.resolution for _, error in pitfall.seen)
-
-
-def _is_built(one: EpisodeRecord) -> bool:
-    """Return whether an episode was built from a log, rather than written by a person."""
-    return one.memory.metadata.get("built_from") is not None
-
-
-def what_helped(resolution: str) -> str:
-    """Return the small change that a log reports as what made a command work, "" where it reports none.
-
-    Example:
-        >>> what_helped("`pytest -p no:x` went through instead"), what_helped("`pytest` went through after something was changed or run")
-        ('Run `pytest -p no:x`', '')
-    """
-    instead = _INSTEAD.match(resolution)
-    return f"Run `{instead[1]}`" if instead and not _FETCHED.search(instead[1]) else ""
+    return tuple(one for one in pitfalls if len(one.episodes) > 1 or one.solutions)
 
 
 def write_pitfall(pitfall: Pitfall) -> str:
@@ -259,9 +215,9 @@ def write_pitfall(pitfall: Pitfall) -> str:
     counts = Counter(solved)
     best = max(reversed(solved), key=lambda one: counts[one], default="None is known yet")
     parts = (
-        _sentence(f"Avoid: {pitfall.name}"),
+        _sentence(f"Avoid: {pitfall.type}: {pitfall.message}"),
         "## What fails",
-        _sentence(pitfall.name if is_bare(pitfall.type) else pitfall.type),
+        _sentence(pitfall.type),
         "## Why",
         _sentence(pitfall.message),
         "## Prevention",
@@ -305,16 +261,11 @@ class Consolidation:
     made_since: frozenset[str]
 
     def plan(self) -> tuple[list[Learning], list[Change]]:
-        """Return new learnings, and the changes that add sources, one for each entry.
-
-        A cluster counts when one of its episodes is new: of the last 24 hours, or the source of nothing yet.
-        """
+        """Return new learnings, and the changes that add sources, one for each entry."""
         episodes = with_stated(recent_episodes(self.memories, self.now, self.made_since), self.memories)
-        sources = frozenset(source for memory in self.memories for source in memory.words("sources"))
         done: list[Learning | Change | None] = []
         for group in cluster_episodes(episodes, self.vectors):
-            if any(is_new(one, sources, self.now) for one in group):
-                done += map(self._settle_pattern, find_patterns(group))
+            done += map(self._settle_pattern, find_patterns(group))
         done += map(self._settle_pitfall, find_pitfalls(episodes))
         changes: dict[str | None, Change] = {}
         for one in done:
@@ -330,10 +281,6 @@ class Consolidation:
     @functools.cached_property
     def _others(self) -> list[Memory]:
         return [memory for memory in self.memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
-
-    @functools.cached_property
-    def _pitfalls(self) -> list[Memory]:
-        return [memory for memory in self.memories if memory.kind == "pitfall"]
 
     def _settle_pattern(self, pattern: Pattern) -> Learning | Change | None:
         known = _find_rule(pattern, self._rules)
@@ -352,16 +299,13 @@ class Consolidation:
         return None if is_refuted else _make_rule(pattern, pattern.said[0])
 
     def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
-        draft = Draft(write_pitfall(pitfall), "pitfall", shorten(pitfall.name, _TITLE))
+        title = shorten(f"{pitfall.type}: {pitfall.message}", _TITLE)
+        draft = Draft(write_pitfall(pitfall), "pitfall", title)
         reason = f"It was met in {pluralize(len(pitfall.episodes), 'episode')}."
         fields: dict[str, Value] = {"confidence": pitfall_confidence(len(pitfall.episodes))}
         key = f"pitfall/{pitfall.type.casefold()}/{same_words(pitfall.message)}"
         learning = _make_learning(draft, fields, pitfall.episodes, key, reason)
-        own = (one for one in self._pitfalls if one.id == learning.entry_id)
-        # One that quotes the message warns of it already.
-        said = same_words(generalise(pitfall.message.removesuffix("…").rstrip()))
-        quoting = (one for one in self._pitfalls if said in same_words(generalise(one.text)))
-        there = next(own, None) or next(quoting, None)
+        there = next((one for one in self.memories if one.id == learning.entry_id), None)
         if there:
             return plan_more_sources(there, pitfall.episodes, self.now, PITFALL_STEP, PITFALL_CAP, each=True)
         return learning

@@ -152,21 +152,3 @@ def generalise(text: str) -> str:
 def same_words(message: str) -> str:
     """Return a message as it is compared: in lower case, any number like any other."""
     return " ".join(re.sub(r"\d+", "#", message.casefold()).split())
-
-
-def is_bare(type_: str) -> bool:
-    """Return whether the type of an error is just that it failed, such as `exit code 1`."""
-    return re.fullmatch(r"(?i)exit code -?\d+|failed|error", type_) is not None
-
-
-def is_informative(type_: str, message: str) -> bool:
-    """Return whether an error means anything to somebody who was not there; a bare exit code does not.
-
-    Example:
-        >>> is_informative("AssertionError", "assert 200 == 429"), is_informative("KeyError", "No module named 'redis'")
-        (False, True)
-    """
-    if same_words(message).strip(" .:!") == same_words(type_):
-        return False
-    words = re.findall(r"[^\W\d_]{3,}", message)
-    return len(words) >= (3 if is_bare(type_) or type_ == "test failure" else 2)
