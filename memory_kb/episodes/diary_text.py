@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.episodes.session_facts import ActionLine, Trace
+from memory_kb.episodes.session_facts import Trace
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.providers.models import Models
@@ -244,7 +244,7 @@ def judge_outcome(trace: Trace) -> str:
     if trace.outcome:
         return trace.outcome
     if trace.checks:
-        went = {check.is_ok for check in trace.checks}
+        went = set(trace.checks)
         return "mixed" if len(went) > 1 else "success" if went == {True} else "failure"
     is_open = any(failure.resolution is None for failure in trace.failures)
     return "success" if trace.commits and not is_open else "mixed"
@@ -259,29 +259,15 @@ def infer_category(text: str) -> str:
 
 def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: B008 - it is immutable
     """Return the body of an episode; a section with nothing in it is left out."""
-    lines = [_line(step) for step in trace.steps]
-    if trace.missing:
-        lines.insert(trace.head, f"… {trace.missing} more")
-    errors = [f"{failure.named} => {failure.resolution or 'none'}" for failure in trace.failures]
-    if trace.more_failures:
-        errors.append(f"and {trace.more_failures} more of other sorts")
+    errors = [f"{failure.error} => {failure.resolution or 'none'}" for failure in trace.failures]
     results = [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits[-MOST:]]
     goal, summary = ((text,) if text else () for text in (trace.goal, trace.summary))
-    lists = (goal, lines, errors, results, *diary, summary)
+    lists = (goal, trace.steps, errors, results, *diary, summary)
     return "\n\n".join(
         f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items)
         for name, items in zip(EPISODE_SECTIONS, lists, strict=True)
         if items
     )
-
-
-def _line(step: ActionLine) -> str:
-    action = step.action
-    if step.targets:
-        more = f" and {step.times - len(step.targets)} more" if step.times > len(step.targets) else ""
-        action = f"{action} {', '.join(step.targets)}{more}"
-    times = f" ({step.times} times)" if step.times > 1 and not step.targets else ""
-    return f"t={step.t:.0f} {action}" + (f" -> {step.result}" if step.result else "") + times
 
 
 def tidy(item: str) -> str:

@@ -6,36 +6,11 @@ from typing import NamedTuple
 from memory_kb.lazy_regex import lazy_regex
 
 
-class ActionLine(NamedTuple):
-    """One line of an action log, for `times` actions one after another; `t` is in seconds since the beginning."""
-
-    t: float
-    action: str
-    result: str
-    times: int = 1
-    targets: tuple[str, ...] = ()
-
-
 class Failure(NamedTuple):
-    """An error of a session: how many `times` it came, and what made it go away, None while nothing has."""
+    """An error of a session, with its type, and what made it go away, None while nothing has."""
 
-    type: str
-    message: str
-    command: str
-    times: int = 1
+    error: str
     resolution: str | None = None
-
-    @property
-    def named(self) -> str:
-        """Type and message on one line."""
-        return f"{self.type}: {self.message}".rstrip(": ")
-
-
-class CheckResult(NamedTuple):
-    """The last result of a test run, build, lint run or deployment."""
-
-    kind: str
-    is_ok: bool
 
 
 class Commit(NamedTuple):
@@ -73,8 +48,8 @@ class Trace(NamedTuple):
         began: the moment of the first event, or ""; `ended` that of the last. Where the session was
             ended much later than it was worked on, or its log was begun later, that does not count.
         turns: how many messages people wrote; `actions` how many calls there were.
-        steps: the actions, head and tail; `missing` were left out after the first `head`.
-        checks: the last results of test runs, builds, lint runs and deployments, the newest last.
+        steps: the lines of the action log, its head and tail.
+        checks: whether each test run, build, lint run and deployment succeeded that no later one covers.
         seen: the files that were read; `constraints` are what the person said must always or never be.
         outcome: as the end of the session states it, or None; `summary` likewise.
     """
@@ -89,12 +64,9 @@ class Trace(NamedTuple):
     goal: str = ""
     turns: int = 0
     actions: int = 0
-    steps: tuple[ActionLine, ...] = ()
-    head: int = 0
-    missing: int = 0
+    steps: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
-    more_failures: int = 0
-    checks: tuple[CheckResult, ...] = ()
+    checks: tuple[bool, ...] = ()
     commits: tuple[Commit, ...] = ()
     changed: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from memory_kb.episodes.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
-from memory_kb.episodes.shell import Command, is_risky, is_small_change
+from memory_kb.episodes.session_facts import Commit, Failure, Retry, Reverted, Trace
+from memory_kb.episodes.shell import is_risky, is_small_change
 from memory_kb.episodes.tool_calls import (
     CHECKS,
     Call,
@@ -57,8 +57,8 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
         >>> call = Event(ts="2026-03-01T10:00:00.000Z", seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "pytest -q"})
         >>> result = Event(ts="2026-03-01T10:00:09.000Z", seq=3, type="tool_result", tool="Bash", call_id="1", ok=False, content="KeyError: 'id'")
         >>> (trace,) = trace_session("s", [Event(ts=call.ts, seq=1, role="user", content="Fix the login."), call, result])
-        >>> trace.goal, trace.failures[0].type, trace.failures[0].resolution
-        ('Fix the login.', 'KeyError', None)
+        >>> trace.goal, trace.failures
+        ('Fix the login.', (Failure(error="KeyError: 'id'", resolution=None),))
     """
     tracers: dict[tuple[str | None, str | None], _Tracer] = {}
     current = _Tracer(session)
@@ -102,50 +102,75 @@ class Traces:
         return self._last
 
 
-def _join_equal(lines: Iterable[ActionLine]) -> list[ActionLine]:
-    joined = []
-    for (action, result), group in groupby(lines, lambda line: (line.action, line.result)):
+class _Action(NamedTuple):
+    """An action of the log; `t` is in seconds since the beginning."""
+
+    t: float
+    action: str
+    result: str
+    targets: tuple[str, ...] = ()
+
+    def write(self, times: int) -> str:
+        """Return the line, for as many actions one after another."""
+        action = self.action
+        if self.targets:
+            more = f" and {times - len(self.targets)} more" if times > len(self.targets) else ""
+            action = f"{action} {', '.join(self.targets)}{more}"
+        again = f" ({times} times)" if times > 1 and not self.targets else ""
+        return f"t={self.t:.0f} {action}" + (f" -> {self.result}" if self.result else "") + again
+
+
+def _write_log(actions: Iterable[_Action]) -> Iterator[str]:
+    for _, group in groupby(actions, lambda one: (one.action, one.result)):
         same = list(group)
-        targets = dict.fromkeys(target for line in same for target in line.targets)
-        joined.append(ActionLine(same[0].t, action, result, len(same), tuple(targets)[:4]))
-    return joined
+        targets = tuple(dict.fromkeys(target for one in same for target in one.targets))
+        yield same[0]._replace(targets=targets[:4]).write(len(same))
 
 
 class _OpenFailure(NamedTuple):
     """A call that failed and has not succeeded since, and whether anything was changed or run from then on."""
 
     call: Call
-    key: tuple[str, str]
+    fault: CallFault
+    seq: int
     is_changed: bool = False
 
 
 class _Failures:
-    """The errors of a task, each with the call that got past it."""
+    """The errors of a task, each with the call that got past it, and the commands that worked with a small change."""
 
     def __init__(self) -> None:
         self.all: dict[tuple[str, str], Failure] = {}
+        self.retries: list[Retry] = []
         self._open: list[_OpenFailure] = []
 
-    def record(self, call: Call, fault: CallFault) -> None:
+    def record(self, seq: int, call: Call, fault: CallFault) -> None:
         """Record that a call failed."""
         if fault.sort != "work":
             return
-        known = self.all.get(fault.key)
-        self.all[fault.key] = Failure(fault.type, fault.message, call.shown, known.times + 1 if known else 1)
+        self.all[fault.key] = Failure(fault.named)
         this = (fault.key, call.family, call.targets)
-        if not any((one.key, one.call.family, one.call.targets) == this for one in self._open):
-            self._open = [*self._open, _OpenFailure(call, fault.key)][-_FAILURES:]
+        if not any((one.fault.key, one.call.family, one.call.targets) == this for one in self._open):
+            self._open = [*self._open, _OpenFailure(call, fault, seq)][-_FAILURES:]
 
     def resolve(self, call: Call, *, is_sure: bool) -> None:
         """Close the errors that a call covers if it surely succeeded; record that something was done since."""
         for one in [one for one in self._open if is_sure and covers(call, one.call)]:
-            again = "instead" if _is_retry(call, one.call) else "when it was run again"
+            is_retry = not one.is_changed and _is_retry(call, one.call)
+            again = "instead" if is_retry else "when it was run again"
             how = "after something was changed or run" if one.is_changed else again
             self._open.remove(one)
             shown = call.shown.replace("`", "")
-            self.all[one.key] = self.all[one.key]._replace(resolution=f"`{shown}` went through {how}")
+            self.all[one.fault.key] = self.all[one.fault.key]._replace(resolution=f"`{shown}` went through {how}")
+            if is_retry and one.fault.message:
+                self._add_retry(one, call)
         if call.kind in ("edit", "install", "run", "build", "deploy"):
             self._open = [one._replace(is_changed=True) for one in self._open]
+
+    def _add_retry(self, one: _OpenFailure, call: Call) -> None:
+        failed, worked = one.call.command, call.command
+        if failed and worked and not (one.call.line or failed.is_piped or is_risky(f"{failed.text} {worked.text}")):
+            self.retries.append(Retry(one.seq, shorten(failed.text, 200), shorten(worked.text, 200), one.fault.named))
 
 
 def covers(call: Call, failed: Call) -> bool:
@@ -183,47 +208,6 @@ def _is_within(wanted: tuple[str, ...], targets: tuple[str, ...]) -> bool:
     return not targets or (bool(files) and all(within))
 
 
-class _Checks:
-    """The last result of every check that no later one covers."""
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = {}
-
-    def record(self, call: Call, answer: ToolOutcome) -> None:
-        """Record how a check went; other calls are ignored."""
-        if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
-            return
-        self._last.pop((call.family, call.targets), None)
-        if answer.ok:
-            self._last = {key: known for key, known in self._last.items() if not covers(call, known[0])}
-        self._last[call.family, call.targets] = call, CheckResult(call.kind, answer.ok)
-
-    def last(self) -> tuple[CheckResult, ...]:
-        """Return the results, the newest last."""
-        return tuple(check for _, check in self._last.values())[-_FAILURES:]
-
-
-class _Retries:
-    """Commands that failed, and what of the next call on the same program succeeded with a small change."""
-
-    def __init__(self) -> None:
-        self.found: list[Retry] = []
-        self._failed: tuple[int, Command, str] | None = None
-
-    def record(self, seq: int, call: Call, answer: ToolOutcome) -> None:
-        """Record a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
-        if call.kind == "look":
-            return
-        command = call.command if call.command and not (call.line or call.command.is_piped) else None
-        if answer.ok and self._failed and command:
-            at, failed, error = self._failed
-            if is_small_change(failed, command) and not (is_risky(failed.text) or is_risky(command.text)):
-                self.found.append(Retry(at, shorten(failed.text, 200), shorten(command.text, 200), error))
-        self._failed = None
-        if command and answer.fault and answer.fault.sort == "work" and answer.fault.message:
-            self._failed = seq, command, answer.fault.named
-
-
 class _Tracer:
     """Collects the facts of one task: `facts` holds what is known at once, `trace` adds the rest at the end.
 
@@ -235,8 +219,10 @@ class _Tracer:
         self.cwd = cwd
         #: Calls without a result, each with the number of its line in the log; None for those that have no line.
         self.pending: dict[str, tuple[Call, int | None]] = {}
-        self.log: list[ActionLine] = []
-        self.failures, self.checks, self.retries = _Failures(), _Checks(), _Retries()
+        self.log: list[_Action] = []
+        self.failures = _Failures()
+        #: Every check that no later one covers, and whether it succeeded.
+        self.checks: list[tuple[Call, bool]] = []
         self.commits: list[Commit] = []
         self.changed, self.seen, self.made = dict[str, None](), dict[str, None](), dict[str, None]()
         self.constraints, self.links = dict[str, None](), dict[str, None]()
@@ -273,7 +259,7 @@ class _Tracer:
 
     def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> int:
         """Add a line to the log, and return its number."""
-        self.log.append(ActionLine(seconds_between(self.facts.began, event.ts), action, result, targets=targets))
+        self.log.append(_Action(seconds_between(self.facts.began, event.ts), action, result, targets))
         return len(self.log) - 1
 
     def _begin(self, event: Event) -> tuple[Call, int | None]:
@@ -294,22 +280,30 @@ class _Tracer:
         self.log[line] = self.log[line]._replace(result=_result_of(answer))
         if answer.fault and call.kind == "look":
             self.log[line] = self.log[line]._replace(action=call.shown, targets=())
-        self.retries.record(self.facts.seq, call, answer)
         if answer.fault:
-            self.checks.record(call, answer)
-            self.failures.record(call, answer.fault)
+            if answer.fault.sort == "work":
+                self._check(call, is_ok=False)
+            self.failures.record(self.facts.seq, call, answer.fault)
         elif answer.ok is not False:
             for one in call.parts:
                 self._succeed(one, answer, event.content or "")
 
     def _succeed(self, call: Call, answer: ToolOutcome, content: str) -> None:
-        self.checks.record(call, answer)
+        if answer.ok:
+            self._check(call, is_ok=True)
         self.failures.resolve(call, is_sure=answer.ok is True)
         self._touch(call)
         if call.kind == "commit":
             self.commits += [Commit(name, shorten(subject, 120)) for name, subject in _COMMIT.findall(content[:8_000])]
         if re.match(r"gh pr create|glab mr|git push", call.shown):
             self.links.update(dict.fromkeys(_REQUEST.findall(content[-4_000:])))
+
+    def _check(self, call: Call, *, is_ok: bool) -> None:
+        """Record how a check went, in place of those it covers; other calls are ignored."""
+        if call.kind in CHECKS:
+            this = call.family, call.targets
+            others = [one for one in self.checks if (one[0].family, one[0].targets) != this]
+            self.checks = [*(one for one in others if not (is_ok and covers(call, one[0]))), (call, is_ok)]
 
     def _touch(self, call: Call) -> None:
         is_edit = call.kind == "edit"
@@ -364,28 +358,25 @@ class _Tracer:
             self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
             self.facts = self.facts._replace(actions=self.facts.actions + 1)
             if fault:
-                self.failures.record(Call("run", event.event, (), shown), fault)
+                self.failures.record(self.facts.seq, Call("run", event.event, (), shown), fault)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
-        head, rest = _join_equal(self.log[:HEAD]), self.log[HEAD:]
-        failures, known = tuple(self.failures.all.values()), self.facts
+        head, rest, known = self.log[:HEAD], self.log[HEAD:], self.facts
+        missing = [f"… {len(rest) - TAIL} more"] if len(rest) > TAIL else []
         return known._replace(
             goal=(_is_short(known.goal) and self.pasted) or known.goal or self.ordered,
             ended=known.ended or known.began,
-            steps=(*head, *_join_equal(rest[-TAIL:])),
-            head=len(head),
-            missing=max(0, len(rest) - TAIL),
-            failures=failures[:_FAILURES],
-            more_failures=max(0, len(failures) - _FAILURES),
-            checks=self.checks.last(),
+            steps=(*_write_log(head), *missing, *_write_log(rest[-TAIL:])),
+            failures=tuple(self.failures.all.values())[:_FAILURES],
+            checks=tuple(is_ok for _, is_ok in self.checks),
             commits=tuple(self.commits[-_COMMITS:]),
             changed=tuple(self.changed)[:_FILES],
             seen=tuple(self.seen)[:_FILES],
             constraints=tuple(self.constraints)[:_FILES],
             made=tuple(self.made)[:_FILES],
             links=tuple(self.links)[:_FILES],
-            retries=tuple(self.retries.found[:_RETRIES]),
+            retries=tuple(self.failures.retries[:_RETRIES]),
             reverted=tuple(self.reverted),
         )
 
