@@ -107,7 +107,7 @@ def episode_text(body: str = "", **fields: object) -> str:
 def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
     """Return the sections of an episode by their headings."""
     body = file.read_text(encoding="utf-8").split("\n---\n", 1)[1]
-    return {name: items_of(text) for name, text in cut_sections(body)[1].items()}
+    return {name: items_of(text) for name, text in cut_sections(body).items() if name}
 
 
 def reflect(kb: KnowledgeBase, session: str) -> tuple[Path, dict[str, tuple[str, ...]], dict[str, Any]]:

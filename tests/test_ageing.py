@@ -38,7 +38,8 @@ def built(folder: Path, open_kb: Open) -> Path:
 def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
     return {
         name: items_of(text)
-        for name, text in cut_sections(file.read_text(encoding="utf-8").split("\n---\n", 1)[1])[1].items()
+        for name, text in cut_sections(file.read_text(encoding="utf-8").split("\n---\n", 1)[1]).items()
+        if name
     }
 
 

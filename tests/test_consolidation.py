@@ -139,7 +139,6 @@ def test_a_decision_is_worded_as_a_rule(vault: MakeVault, open_kb: Open) -> None
     kb.episodes.consolidate_semantic()
     (rule,) = rules(kb)
     assert rule["text"] == "Use a lock file, because two workers start at once.\n\n## Conditions\n\n- working on a.py"
-    assert rule["category"] == "debug"
 
 
 def test_a_third_episode_extends_the_rule_once(vault: MakeVault, open_kb: Open) -> None:

@@ -17,7 +17,6 @@ from memory_kb.episodes.diary_text import (
     EpisodeRecord,
     ErrorLine,
     cut_sections,
-    infer_category,
     read_diary,
 )
 from memory_kb.episodes.session_facts import Trace, generalise, same_words
@@ -315,8 +314,7 @@ def _make_rule(pattern: Pattern, said: str) -> Learning:
     files = Counter(file for one in pattern.episodes for file in one.memory.words("files"))
     conditions = [f"- working on {file}" for file, count in sorted(files.items()) if count > 1][:5]
     body = "\n\n".join((pattern.text, *(("## Conditions", "\n".join(conditions)) if conditions else ())))
-    sorts = Counter(sorted(infer_category(one.diary.goal or one.diary.title) for one in pattern.episodes))
-    fields: dict[str, Value] = {"category": sorts.most_common(1)[0][0], "confidence": pattern.confidence}
+    fields: dict[str, Value] = {"confidence": pattern.confidence}
     reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.ended('success')} of them successes."
     return _make_learning(
         Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason
@@ -344,7 +342,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     texts = [as_rule(said) for said in pattern.said]
 
     def alike(rule: Memory) -> float:
-        text, _ = cut_sections(rule.text)
+        text = cut_sections(rule.text)[""]
         return max(likeness(said, text) for said in texts)
 
     best = max(((alike(rule), rule.is_live, rule) for rule in rules), key=lambda one: one[:2], default=None)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import redact
 from memory_kb.episodes.session_facts import Trace
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.markdown.lists_and_fences import find_sections, read_list
 from memory_kb.memory import Memory
+from memory_kb.model import Span
 from memory_kb.providers.models import Models
 from memory_kb.providers.protocols import form_of
 from memory_kb.reports import RunReport
@@ -29,8 +31,6 @@ EPISODE_SECTIONS = (
     "Key learnings",
     "Summary",
 )
-_HEADING = lazy_regex(r"^## +(.+?)\s*#*\s*$", re.MULTILINE)
-_ITEM = lazy_regex(r"^\s{0,3}[-*+]\s+", re.MULTILINE)
 _OWN_ID = lazy_regex(r"ep-(\d{4})-(\d\d)-(\d\d)-([0-9a-zA-Z]+)")
 _ERROR = lazy_regex(r"(?P<type>[^:]{1,80}?):\s+(?P<message>.*?)(?:\s+=>\s+(?P<resolution>.+))?", re.DOTALL)
 _UNSOLVED = lazy_regex(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|—|\?)\b|[-—?]*$")
@@ -84,21 +84,18 @@ def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolve
     return round(min(1.0, max(0.0, score)), 6)
 
 
-def cut_sections(body: str) -> tuple[str, dict[str, str]]:
-    """Return what is before the first section of a body, and the text of each by its heading."""
-    marks = list(_HEADING.finditer(body))
-    found: dict[str, str] = {}
-    ends = [*(mark.start() for mark in marks[1:]), *([len(body)] if marks else [])]
-    for mark, end in zip(marks, ends, strict=True):
-        text = body[mark.end() : end].strip()
-        found[mark[1]] = f"{found[mark[1]]}\n{text}" if mark[1] in found else text
-    return body[: marks[0].start() if marks else len(body)].strip(), found
+def cut_sections(body: str) -> dict[str, str]:
+    """Return the text of each section of a body by its heading; what is before the first is under ""."""
+    sections = [one for one in find_sections(body) if one.level > 1]
+    found = {"": body[: sections[0].span.start if sections else len(body)].strip()}
+    for one in sections:
+        found.setdefault(one.heading, body[one.content.start : one.content.end].strip())
+    return found
 
 
 def items_of(section: str) -> tuple[str, ...]:
-    """Return the items of a list, each on one line; a text without a list is one item."""
-    pieces = _ITEM.split(section)[1:] or [section]
-    return tuple(text for piece in pieces if (text := " ".join(piece.split())))
+    """Return the items of a list, or the paragraphs of another text, each on one line."""
+    return tuple(" ".join(item.split()) for item in read_list(section, Span(0, len(section))))
 
 
 def read_error(item: str) -> ErrorLine:
@@ -121,7 +118,7 @@ def read_error(item: str) -> ErrorLine:
 
 def read_diary(memory: Memory) -> DiaryEntry:
     """Return an episode as a diary entry, whether a program or a person wrote it."""
-    lead, sections = cut_sections(memory.text)
+    sections = cut_sections(memory.text)
     lists = {name: items_of(sections.get(name, "")) for name in EPISODE_SECTIONS}
     errors = tuple(read_error(item) for item in lists["Errors"])
     outcome = memory.word("outcome")
@@ -144,7 +141,7 @@ def read_diary(memory: Memory) -> DiaryEntry:
         challenges=lists["Challenges"],
         key_learnings=stated[2],
         errors=errors,
-        lead=lead,
+        lead=sections[""],
     )
 
 
@@ -209,20 +206,6 @@ class ReflectReport(NamedTuple):
 
 #: The most items of a list.
 MOST = 8
-#: What sort of work a goal speaks of, by the word that comes first.
-_CATEGORIES = tuple(
-    (word, lazy_regex(rf"\b(?:{pattern})", re.IGNORECASE))
-    for word, pattern in (
-        ("deploy", r"deploy|release|roll ?out|ship\b|publish|staging|production"),
-        ("debug", r"fix|bug|debug|fail|error|broken|crash|flaky|red\b|hang|regression|investigate|why\b|mend|repair"),
-        ("test", r"tests?\b|coverage|spec\b|specs\b"),
-        ("refactor", r"refactor|clean ?up|rename|extract|split|simplify|restructure|move\b|migrate|upgrade"),
-        ("doc", r"docs?\b|document|readme|changelog|comment"),
-        ("review", r"review|audit|check\b"),
-        ("architecture", r"architect|design|schema|structure"),
-        ("implement", r"implement|add\b|build|create|write|support|introduce|make\b|feature"),
-    )
-)
 
 
 class DiaryLists(NamedTuple):
@@ -250,13 +233,6 @@ def judge_outcome(trace: Trace) -> str:
     return "success" if trace.commits and not is_open else "mixed"
 
 
-def infer_category(text: str) -> str:
-    """Return what sort of work a goal speaks of."""
-    found = {word: match.start() for word, shape in _CATEGORIES if (match := shape.search(text))}
-    first = min(found, key=lambda word: found[word], default="general")
-    return "debug" if first == "test" and "debug" in found else first
-
-
 def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: B008 - it is immutable
     """Return the body of an episode; a section with nothing in it is left out."""
     errors = [f"{failure.error} => {failure.resolution or 'none'}" for failure in trace.failures]
@@ -277,7 +253,7 @@ def tidy(item: str) -> str:
 
 def log_digest(body: str) -> str:
     """Return the hash of a body's action log, by which an edit is seen."""
-    return digest(cut_sections(body)[1].get("Action log", ""))
+    return digest(cut_sections(body).get("Action log", ""))
 
 
 def digest(text: str) -> str:

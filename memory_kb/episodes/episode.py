@@ -13,7 +13,6 @@ from memory_kb.episodes.diary_text import (
     EpisodeResult,
     cut_sections,
     digest,
-    infer_category,
     items_of,
     judge_outcome,
     log_digest,
@@ -26,6 +25,7 @@ from memory_kb.episodes.session_facts import Trace
 from memory_kb.errors import MemoryKBError
 from memory_kb.learning.render_entry import Draft, plan_entry, without_empty
 from memory_kb.learning.user_text import sentences
+from memory_kb.markdown.lists_and_fences import Section, find_sections
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import Location, place_of_work
@@ -101,9 +101,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     body, fields = write_body(trace, diary), without_empty(facts)
     fields = {"created_at": ended, "last_reinforced": ended[:10], **fields, "detail": "full"}
     fields["built_from"] = _built_from(trace.seq, body, fields)
-    category, title = infer_category(goal), tidy(_choose_title(goal, trace))
-    tags = () if category == "general" else (category,)
-    draft = Draft(body, "episode", title, tags, source="observed", fields=fields)
+    draft = Draft(body, "episode", tidy(_choose_title(goal, trace)), source="observed", fields=fields)
     entry_id = f"ep-{day}-{hash_of(named.encode())[:8]}"
     return Episode(entry_id, place_of_work(trace.job, trace.task), draft, trace.session, trace.seq, ended)
 
@@ -184,8 +182,6 @@ FULL_DAYS, SUMMARY_DAYS = 7, 30
 EPISODE_NEW_DAYS = 3
 _GOAL = 50
 _WIKILINK = re.compile(r"\[\[([^\]|#\n]+)")
-_LOG = re.compile(r"^## +Action log[ \t]*#*[ \t]*\r?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_SUMMARY = re.compile(r"^## +Summary[ \t]*#*[ \t]*\r?$", re.MULTILINE)
 _PAST = {"success": "succeeded", "failure": "failed"}
 
 
@@ -233,16 +229,21 @@ def plan_summary(memory: Memory, read_from_file: Callable[[Memory], Memory], day
 
 def summarise(memory: Memory) -> str:
     """Return the body of an episode without its action log, with one sentence about it."""
-    sections = cut_sections(memory.text)[1]
+    sections = cut_sections(memory.text)
     actions = len(items_of(sections.get("Action log", "")))
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)
     goal = shorten(memory.word("goal") or memory.title, _GOAL)
     ended = _PAST.get(memory.word("outcome") or "", "ended with mixed results")
     counts = f"{pluralize(actions, 'action')} with {pluralize(errors, 'error')} encountered"
     line = f"- Task '{goal}' {ended} after {counts} in {memory.count('duration_seconds')}s."
-    body = _LOG.sub("", memory.text, count=1).strip()
-    mark = _SUMMARY.search(body)
-    if mark is None:
+    log = _find_section(memory.text, "Action log")
+    body = f"{memory.text[: log.span.start]}{memory.text[log.span.end :]}".strip() if log else memory.text.strip()
+    summary = _find_section(body, "Summary")
+    if summary is None:
         return f"{body}\n\n## Summary\n\n{line}" if body else f"## Summary\n\n{line}"
-    lead = body[: mark.end()]
-    return f"{lead}\n\n{line}\n{body[mark.end() :].lstrip()}"
+    start = summary.content.start
+    return f"{body[:start].rstrip()}\n\n{line}\n{body[start:].lstrip()}"
+
+
+def _find_section(text: str, heading: str) -> Section | None:
+    return next((one for one in find_sections(text) if one.heading == heading), None)
