@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
+from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected_text import mark_as_own
 from memory_kb.sessions.markdown_chats import turns_of
 
 Open = Callable[..., KnowledgeBase]
@@ -47,9 +46,9 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
     assert (report.format, report.session, report.added, report.ignored, report.injected) == (
         "claude-code",
         "c1",
-        20,
+        19,
         4,
-        2,
+        1,
     )
     events = replay(kb, "c1")
     assert [short(event) for event in events][1:] == [
@@ -69,7 +68,6 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
         ("error", "system", "API Error: 529"),
         ("message", "agent", "Look for callers."),
         ("message", "assistant", "Three callers."),
-        ("hook", "system", mark_as_own("Use tabs.")),
         ("message", "user", "And the logout."),
         ("compact_boundary", "system", "Conversation compacted"),
     ]
@@ -82,10 +80,7 @@ def test_a_transcript_of_claude_code(open_kb: Open, folder: Path, tmp_path: Path
     assert [event.content for event in events if event.ok is False and event.type == "tool_result"] == [
         "Exit code 1\n2 failed"
     ]
-    assert [event.content for event in events if event.injected] == [
-        "1. Sessions last a day.",
-        mark_as_own("Use tabs."),
-    ]
+    assert [event.content for event in events if event.injected] == ["1. Sessions last a day."]
     assert events[3].ts == "2026-03-01T10:00:00.000Z"
 
 
@@ -159,18 +154,6 @@ def test_blanks_before_the_json_of_a_call_in_a_rollout_change_nothing(
     made, answered = replay(kb, "x1")[1:]
     assert made.args == {"command": ["make"]}
     assert (answered.content, answered.ok) == ("boom", False)
-
-
-def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
-    kb = open_kb(folder)
-    old: list[Record] = [
-        {"id": "x0", "timestamp": "2025-06-01T10:00:00Z", "instructions": None},
-        {"record_type": "state"},
-        said("user", "Hello.")["payload"],
-    ]
-    (report,) = kb.sessions.import_(write(tmp_path / "old.jsonl", old))
-    assert (report.session, report.added) == ("x0", 2)
-    assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
 
 
 @pytest.mark.parametrize("kind", [["message"], {"a": 1}, 5, None], ids=str)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected_text import mark_as_own
 from memory_kb.store.session_events import Event
 
 Record = dict[str, Any]
@@ -80,12 +79,6 @@ CLAUDE: list[Record] = [
     claude("assistant", [{"type": "text", "text": "API Error: 529"}], "a3", isApiErrorMessage=True),
     claude("user", "Look for callers.", "s1", isSidechain=True, agentId="explorer"),
     claude("assistant", [{"type": "text", "text": "Three callers."}], "s2", isSidechain=True, agentId="explorer"),
-    {
-        "type": "attachment",
-        "attachment": {"type": "hook_additional_context", "content": [mark_as_own("Use tabs.")]},
-        "uuid": "h1",
-        "sessionId": "c1",
-    },
     {
         "type": "attachment",
         "attachment": {"type": "queued_command", "prompt": "And the logout."},

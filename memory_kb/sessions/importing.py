@@ -36,8 +36,7 @@ _BEGAN = re.compile(r"\d{4}-\d\d-\d\d[T _-]\d\d[-_:.]?\d\d")
 
 #: Lines of a transcript by which its format is recognised.
 _SNIFFED_LINES = 50
-#: A JSON object, perhaps after a line or two that a program printed.
-_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
+_JSON_START = re.compile(r"\ufeff?\s*\{\s*(?:\"|\n)")
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 READERS: Mapping[str, Reader] = {
     "claude-code": json_transcripts.read_claude_code,
@@ -211,10 +210,7 @@ class TranscriptImport:
         ts = found.event.ts if found.event else ""
         began = _BEGAN.match(source.stem)
         moment = "" if found.is_named else re.sub(r"\D", "", began[0] if began else ts)[:12]
-        if not moment:
-            return name
-        imported = next(self._files.read(name), None) if self._files.path(name).exists() else None
-        return name if imported and ts in ("", imported.ts) else f"{name}-{moment}"
+        return f"{name}-{moment}" if moment else name
 
 
 def _find_transcripts(folder: Path) -> Iterator[Path]:
@@ -274,8 +270,6 @@ def sniff(lines: Iterable[RawLine]) -> str | None:
     if kind := next(filter(None, map(_kind_of, records)), None):
         return kind
     text = "\n".join((line or b"").decode("utf-8", "replace").rstrip("\r\n") for line in head)
-    if records and text.lstrip("\ufeff \t\n").startswith("{"):
-        return None
     if _JSON_START.match(text):
         return _kind_of_document(text)
     return markdown_chats.sniff_markdown(text, chain(head, rest))
@@ -293,8 +287,7 @@ def _kind_of(record: Mapping[str, Any]) -> str | None:
         return "cursor"
     if message or not record.keys().isdisjoint(("sessionId", "leafUuid")):
         return "claude-code"
-    is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
-    return "codex" if is_old_codex else None
+    return None
 
 
 def _kind_of_document(text: str) -> str | None:

@@ -23,8 +23,6 @@ from memory_kb.store.session_events import Event, NoEvent, load_object, normal_t
 
 #: Records in which a transcript names its session: titles come first.
 _HEAD = 200
-#: Attachments that carry text into the conversation.
-_HOOKS = ("hook_additional_context", "hook_success", "hook_system_message", "hook_blocking_error")
 #: The blocks of a message that are calls, and those that are what an agent thought.
 _CLAUDE_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -78,8 +76,8 @@ def _read_claude_record(record: Mapping[str, Any], made: EventMaker) -> None:
         made.notice(record["summary"], "summary")
     elif kind == "system" and record.get("content"):
         made.notice(record["content"], printable_line(text_of(record.get("subtype") or "notice")))
-    elif kind == "attachment":
-        _read_attachment(object_of(record.get("attachment")), made)
+    elif kind == "attachment" and (prompt := object_of(record.get("attachment")).get("prompt")):
+        made.from_person(text_of(prompt))  # written while the agent was at work
 
 
 def _read_claude_message(record: Mapping[str, Any], role: str, made: EventMaker) -> None:
@@ -118,15 +116,6 @@ def _read_claude_block(kind: str, block: Mapping[str, Any], made: EventMaker) ->
             made.from_person(refusal[1])
 
 
-def _read_attachment(attachment: Mapping[str, Any], made: EventMaker) -> None:
-    kind = attachment.get("type")
-    text = text_of(attachment.get("content") or attachment.get("stdout"))
-    if kind == "queued_command" and attachment.get("prompt"):
-        made.from_person(text_of(attachment["prompt"]))
-    elif kind in _HOOKS and text.strip():
-        made.notice(text, "hook")
-
-
 # -- Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl` ---------------------------------------
 
 _CODEX_EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")
@@ -142,7 +131,7 @@ _CODEX_OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_c
 
 
 def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of a rollout, of the older form without envelopes too.
+    """Yield the events of a rollout.
 
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
@@ -153,9 +142,9 @@ def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield record
             continue
         made.ts = normal_time(record.get("timestamp")) or made.ts
-        kind, payload = _unwrap_codex(record)
+        kind, payload = record.get("type"), object_of(record.get("payload"))
         if kind != "session_meta":
-            _read_codex_item(kind, payload, made)
+            _read_codex_item(str(kind if kind == "compacted" else payload.get("type")), payload, made)
         elif made.session is None and isinstance(payload.get("id"), str):
             made.session, made.is_subagent = payload["id"], "subagent" in object_of(payload.get("source"))
             made.agent = "codex-subagent" if made.is_subagent else "codex"
@@ -163,16 +152,6 @@ def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield made.begin(cwd=payload.get("cwd"), branch=branch, version=payload.get("cli_version"))
             continue
         yield from made.results(line)
-
-
-def _unwrap_codex(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the kind of a record and what it holds; in the older form these have no envelope."""
-    kind, payload = record.get("type"), record.get("payload")
-    if not isinstance(payload, dict):
-        return "session_meta" if "id" in record and kind is None else str(kind), record
-    if kind == "session_meta":
-        return kind, payload["meta"] if isinstance(payload.get("meta"), dict) else payload
-    return kind if kind == "compacted" else str(payload.get("type")), payload
 
 
 def _read_codex_item(kind: str, item: Mapping[str, Any], made: EventMaker) -> None:
@@ -211,8 +190,6 @@ def read_tool_outcome(output: object) -> tuple[str, bool | None]:
     ok, code = output.get("success"), object_of(output.get("metadata")).get("exit_code")
     if isinstance(code, int):
         ok = code == 0
-    elif output.get("isError") is True:
-        ok = False
     said = output.get("output", output.get("content"))
     text = text_of(said) if said is not None else json.dumps(output, ensure_ascii=False)
     return text, ok if isinstance(ok, bool) else None
@@ -293,8 +270,6 @@ def _gemini_output(result: object) -> str:
         response = object_of(object_of(part).get("functionResponse")).get("response")
         if isinstance(response, dict):
             texts.append(text_of(response.get("output", response.get("error", response))))
-        elif part:
-            texts.append(text_of(part))
     return "\n".join(texts)
 
 
@@ -332,7 +307,7 @@ def _time(record: Mapping[str, Any], name: str) -> str:
 
 
 def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
-    """Return the object that lines of JSON hold, and its `messages`; a program may have printed something before.
+    """Return the object that lines of JSON hold, and its `messages`.
 
     What is no valid JSON is yielded as a problem instead.
 
@@ -341,9 +316,8 @@ def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
         >>> document["sessionId"], list(messages)
         ('s', [{'id': 1}])
     """
-    rest = itertools.dropwhile(lambda line: not line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{"), filter(None, lines))
     try:
-        whole = load_object(b"".join(rest).decode("utf-8-sig", "replace"))
+        whole = load_object(b"".join(filter(None, lines)).decode("utf-8-sig", "replace"))
     except NoEvent as exc:
         return {}, [LineResult(problem=str(exc), line=1)]
     return whole, objects_in(whole.get("messages"))

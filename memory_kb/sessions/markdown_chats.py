@@ -126,7 +126,7 @@ def turns_of(lines: Iterable[RawLine], styles: Sequence[re.Pattern[str]] = _STYL
         [('user', 'hi'), ('assistant', 'hello\\nthere')]
     """
     fence, size, turn, text = FenceState(), 0, Turn("preamble", ""), list[str]()
-    for line in _without_frontmatter(_texts_of(lines)):
+    for line in _texts_of(lines):
         is_unmarked = fence.advance(line) or len(line) >= _LONGEST
         marks = () if is_unmarked else (style.fullmatch(line.strip()) for style in styles)
         if mark := next(filter(None, marks), None):
@@ -145,15 +145,6 @@ def _texts_of(lines: Iterable[RawLine]) -> Iterator[str]:
         yield (line or b"").decode("utf-8" if number else "utf-8-sig", "replace").rstrip("\r\n")
 
 
-def _without_frontmatter(lines: Iterable[str]) -> Iterator[str]:
-    is_front = False
-    for number, line in enumerate(lines):
-        if line == "---" and (number == 0 or is_front):
-            is_front = number == 0
-        elif not is_front:
-            yield line
-
-
 def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
     while len(text) > 1 and _RULE_OR_NOTHING.fullmatch(text[-1].strip()):
         text.pop()
@@ -170,7 +161,6 @@ _SPECSTORY_TURN = re.compile(r"_\*\*(?P<name>User|Agent|Assistant)(?P<when>[^*\n
 _BLOCK = re.compile(
     r"<think>(?P<thought>.*?)</think>|<tool-use\b[^>]*?data-tool-name=\"(?P<tool>[^\"]*)\"[^>]*>(?P<body>.*?)</tool-use>"
     r"|^Tool use: \*\*(?P<called>[^*\n]+)\*\*(?P<said>.*?)(?=^---$|^Tool use: |\Z)"
-    r"|^<details><summary>Edit file: (?P<edited>[^\n<]+)</summary>.*?^</details>"
     r"|^Read file: (?P<read>[^\n]+)$|^---\n+(?:_\*{4}_\n+)?```diff\n(?P<change>(?:(?!```)[^\n]*\n)*)```$",
     re.DOTALL | re.MULTILINE,
 )
@@ -223,8 +213,6 @@ def _read_specstory_turn(turn: Turn, made: EventMaker) -> None:
     elif block["called"] is not None:
         went = _WENT.search(block["said"])
         _read_tool(block["called"], block["said"], made, ok=not went["failed"] if went else None)
-    elif block["edited"] is not None:
-        _add_done(made, "edit", {"file_path": html.unescape(block["edited"])})
     elif block["read"] is not None:
         file = block["read"].strip()
         _add_done(made, "read_file", {} if file == "undefined" else {"file_path": file})
