@@ -26,9 +26,8 @@ Open = Callable[..., KnowledgeBase]
 
 
 UNFOUNDED: list[tuple[dict[str, Any], str]] = [
-    ({"implication": "N/A"}, "a fragment"),
+    ({"implication": "N/A"}, "incomplete"),
     ({"implication": "Timestamps are stored in UTC, so that the"}, "a fragment"),
-    ({"implication": "Timestamps (stored in UTC are converted on display."}, "a fragment"),
     ({"signal": "Timestamps", "implication": "in UTC"}, "a fragment"),
     ({"implication": "I have changed the timestamps to UTC."}, "a status line"),
     ({"signal": "2026-05-01 09:00:01 timestamps migrated"}, "a status line"),
@@ -178,7 +177,7 @@ def test_what_was_rejected_does_not_come_back(open_with: Open, fake: FakeProvide
     fake.answers += [answer(learning("observations")), answer(learning("observations"))]
     again = kb.extract("s1", scopes=["observations"], again=True)
     other = kb.extract("s2", scopes=["observations"])
-    assert [report.scopes[0].kept[0].action for report in (again, other)] == ["known", "forgotten"]
+    assert [report.scopes[0].dropped[0].reason for report in (again, other)] == ["known already"] * 2
     assert [(one.path, one.status) for one in extracted(kb)] == [(memory.path, status)]
 
 

@@ -23,9 +23,7 @@ from extracting import (
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import DropCount
-from memory_kb.learning.extraction_answers import sift
-from memory_kb.learning.extraction_scopes import EXTRACTION_SCOPES, ScopeQuestion, choose_scopes, names_of, show_sources
-from memory_kb.model import Location
+from memory_kb.learning.extraction_scopes import EXTRACTION_SCOPES
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -157,32 +155,6 @@ def test_rollups_leave_proxies_retired_and_their_own_out(open_with: Open, fake: 
     assert "session 1" in record_of(fake)
     assert "session 3" not in record_of(fake)
     assert "session 4" not in record_of(fake)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("In the vault named billing-service redis must run first.", "names billing-service"),
-        ("Redis must run, see /home/ana/compose.yml for docker.", "names a path of this machine"),
-    ],
-)
-def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvider, text: str, reason: str) -> None:
-    place = "memory/learnings"
-    kb = open_with({path: body for number in (1, 2) for path, body in entry_of("g", number, place).items()})
-    sources = tuple(memory for memory in kb.memories.all() if memory.id.startswith("source-g"))
-    (scope,) = choose_scopes(["global"])
-    question = ScopeQuestion(
-        scope,
-        scope.passes[1],
-        Location("global"),
-        "global",
-        show_sources(sources),
-        sources,
-        unnamed=names_of("billing-service", sources),
-    )
-    both = ((1, "Redis must run before the suite"), (2, "Redis must run before the suite"))
-    assert sift(answer(learning("global", *both, step=1, learning=text)), question)[1] == [reason]
-    assert len(sift(answer(learning("global", *both, step=1)), question)[0]) == 1
 
 
 def test_all_ten_in_one_go(open_with: Open, fake: FakeProvider) -> None:

@@ -21,7 +21,6 @@ from memory_kb.learning.extraction_scopes import (
     choose_scopes,
     choose_sources,
     find_known,
-    names_of,
     show_sources,
 )
 from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
@@ -51,13 +50,12 @@ _NOTHING = Metered()
 
 @dataclass(frozen=True, slots=True)
 class FinishedSession:
-    """A session that is over, with the stage and the name of its project; `documents` are as in `TASK_DOCUMENTS`."""
+    """A session that is over, with the stage of its project; `documents` are as in `TASK_DOCUMENTS`."""
 
     id: str
     place: Location
     conversation: Conversation
     phase: str
-    project: str
     documents: Mapping[str, str]
 
 
@@ -75,16 +73,15 @@ def make_questions(
     if level not in ("task", "session"):
         learning_type = "proxy" if scope.reads == "human" else "task"
         place = Location(level, place.job if level == "job" else None, learning_type=learning_type)
-    sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
+    sources, owner = tuple[Memory, ...](), session.id
     if scope.is_rollup:
         sources = choose_sources(scope, place, memories)
         if len(sources) < FEWEST:
             raise NothingToAsk(f"there are fewer than {FEWEST} learnings of the level below")
         owner = "/".join(filter(None, place[:3]))
-        unnamed = names_of(session.project, sources) if scope.name == "global" else ()
     shown = show_sources(sources) if scope.is_rollup else _show_session(scope, session)
     return tuple(
-        ScopeQuestion(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
+        ScopeQuestion(scope, step, place, owner, shown, sources, find_known(step, place, memories))
         for step in scope.passes
     )
 
@@ -144,8 +141,14 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSessio
         "session_task": session.conversation.task_text,
         **({"sources": _sources_of(one, question)} if scope.is_rollup else {"source_events": events}),
     }
-    body = "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
-    return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=without_empty(fields))
+    return Draft(
+        f"## [{day}] {one.title}\n\n{one.body}",
+        step.kind,
+        one.title,
+        one.tags,
+        source="extracted",
+        fields=without_empty(fields),
+    )
 
 
 class KeptLearning(NamedTuple):
@@ -342,5 +345,4 @@ class Extraction:
     def _finished(self, session: str) -> FinishedSession:
         talk = read_conversation(self._sessions.read(session))
         place = place_of_work(talk.job, talk.task) if self._vault.memory else Location()
-        stage, project = self._stages.show(place.job), self._vault.folder.name
-        return FinishedSession(session, place, talk, stage, project, self._task_files.documents(place))
+        return FinishedSession(session, place, talk, self._stages.show(place.job), self._task_files.documents(place))

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
-from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQuestion
-from memory_kb.learning.text_comparison import TWIN_SIMILARITY, likeness
+from memory_kb.learning.extraction_scopes import FEWEST, MOST, ScopeQuestion
 from memory_kb.memory import Memory
+from memory_kb.similarity import word_set
 from memory_kb.terms import has_cjk, jaccard, word_tokens
 from memory_kb.text import on_one_line
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.
-_TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
+_TITLE, _LINE, _LEARNING = (6, 140), (4, 700), 2_000
 #: The shortest quote that shows anything, unless it is all that was said.
 _QUOTE, _CJK_QUOTE = 10, 4
 #: More alike than this to what is there, it is said already.
@@ -25,7 +25,17 @@ _SMOOTH = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 #: A command or a path written as code, an address, and a path of the machine.
 _NAMED = re.compile(r"`[^`\n]*[ /|][^`\n]*`|\b\w+://\S+|(?<!\S)~?/\S*")
-_FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
+#: The fewest words of a statement, and the fewest beside paths and addresses.
+_WORDS, _OTHER_WORDS = 3, 2
+_PLACE = re.compile(r"\S*[/\\]\S*|\b[\w-]+\.[a-z]{1,5}\b(?!\s)")
+#: A line of a log, a mark of a list, counts as test runners print them, or somebody who reports.
+_STATUS = re.compile(
+    r"^\W*(?:\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|\[[ xX]\])"
+    r"|\b\d+ [a-z]+, \d+ [a-z]+|^(?:I|I'm|I've|I'll|Let me)\b"
+)
+_OPEN_END = re.compile(r"[,;:(\[{…–—-]$|\.\.\.$|\b(?:the|an?|and|or|of)$")
+_MOMENT = re.compile(r"\b(?:now|today|tomorrow|yesterday|currently)\b", re.IGNORECASE)
+_POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)\b", re.IGNORECASE)
 
 
 class Extracted(NamedTuple):
@@ -38,9 +48,14 @@ class Extracted(NamedTuple):
     same_as: Memory | None = None
 
     @property
+    def body(self) -> str:
+        """Its lines, as they stand in its entry."""
+        return "\n".join(f"**{name}:** {text}" for name, text in self.lines)
+
+    @property
     def text(self) -> str:
         """What it says, for comparing."""
-        return "\n".join((self.title, *(text for _, text in self.lines)))
+        return f"{self.title}\n{self.body}"
 
 
 def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> tuple[list[Extracted], list[str]]:
@@ -53,8 +68,7 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> tuple[list[Extra
         if why := next(_objections(one, question, found), None):
             dropped.append(why)
         else:
-            same = (known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text))
-            found.append(one._replace(same_as=next(same, None)))
+            found.append(one)
     return found, dropped
 
 
@@ -63,12 +77,15 @@ def _read_learning(item: Mapping[str, Any], question: ScopeQuestion) -> Extracte
     tags = (on_one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
     quotes = [(quote["number"], on_one_line(quote["quote"])) for quote in item["quotes"][:10]]
-    return Extracted(
+    one = Extracted(
         on_one_line(item["title"]).strip("# "),
         lines,
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
         tuple(sorted({number for number, quote in quotes if number in shown and _occurs_in(quote, shown[number])})),
     )
+    words = word_set(one.text)
+    said = (known for known in question.known if jaccard(words, word_set(known.text)) > _KNOWN_ABOVE)
+    return one._replace(same_as=next(said, None))
 
 
 def _occurs_in(quote: str, text: str) -> bool:
@@ -97,25 +114,20 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
     is_long = len(whole) > _LEARNING or any(len(text) > _LINE[1] for text in texts)
     if is_long or not _TITLE[0] <= len(one.title) <= _TITLE[1]:
         yield "too long or too short"
-    options = {label.name for label in question.step.labels if label.options} | {"Pre-mortem Risk"}
-    if junk := _find_junk(one.title, [text for name, text in one.lines if name not in options] or [one.title]):
-        yield junk
+    yield from _find_junk(one, question)
     if find_secret(whole) or any(map(find_secret, one.tags)):
         yield "holds a credential"
     if not one.numbers:
         yield "its evidence is not in what was shown"
     if question.scope.is_rollup and len(one.numbers) < FEWEST:
         yield "rests on fewer than two sources"
-    if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
-        yield f"names {names[0]}"
-    if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
-        yield "names a path of this machine"
     if not _names_only_what_was_shown(whole, question.shown):
         yield "names a command or an address that is not in what was shown"
     if _advises_what_a_tool_said(one, question):
         yield "its advice is in the words of a tool's output"
-    known = (known.text for known in question.known if _is_settled(one.text, known, question))
-    if any(_is_like(one.text, text) for text in (*(other.text for other in before), *known)):
+    known, words = one.same_as, word_set(one.text)
+    is_turned_down = known is not None and not known.is_live and known.status != "proposed"
+    if is_turned_down or any(jaccard(words, word_set(other.text)) > _KNOWN_ABOVE for other in before):
         yield "known already"
 
 
@@ -142,55 +154,18 @@ def _long_stems(texts: Iterable[str]) -> set[str]:
     return {word[:5] for text in texts for word in word_tokens(text) if len(word) >= 5}
 
 
-def is_open(known: KnownText) -> bool:
-    """Return whether what is known can be seen again: it is in use, or waits for a person."""
-    return known.memory is not None and (known.memory.is_live or known.memory.status == "proposed")
-
-
-def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether a known text may not be learned again; an exact repeat of a rejected one is decided on ingest."""
-    if is_open(known):
-        return False
-    return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
-
-
-def _is_like(one: str, other: str) -> bool:
-    return jaccard(word_tokens(one), word_tokens(other)) > _KNOWN_ABOVE
-
-
-#: The fewest words of a statement, and the fewest beside paths and addresses.
-_WORDS, _OTHER_WORDS = 3, 2
-_WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_PLACE = re.compile(r"\b[a-z][\w+.-]*://\S+|(?:~|\.{0,2})?(?:[\w.@-]*[/\\])+[\w.@*-]*|\b[\w-]+\.[a-z]{1,5}\b(?!\s)")
-_CODE, _LETTERS = re.compile(r"`[^`]*`"), re.compile(r"\w{2}")
-#: A line of a log, a mark of a list, counts as test runners print them, or somebody who reports.
-_STATUS = re.compile(
-    r"^\W*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]])"
-    r"|^\s*[-*]?\s*\[[ xX]\]|[✓✔✅❌✗☑]|\b\d+ [a-z]+, \d+ [a-z]+|^(?:I|I'm|I've|I'll|I'd|Let me)\b"
-)
-_OPEN_END = re.compile(r"[,;:(\[{…–—-]$|\.\.\.$|\b(?:the|an?|and|or|of)$")
-_MOMENT = re.compile(r"\b(?:now|today|tonight|tomorrow|yesterday|currently)\b", re.IGNORECASE)
-_POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)\b", re.IGNORECASE)
-
-
-def _find_junk(title: str, texts: Sequence[str]) -> str | None:
-    if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in texts):
-        return "only a path or an address"
-    if any(map(_STATUS.search, (title, *texts))):
-        return "a status line"
-    if any(map(_is_broken_off, (title, *texts))) or all(_count(text) < _WORDS for text in texts):
-        return "a fragment"
-    plain = [_CODE.sub("", text) for text in texts]
-    if _MOMENT.search(_CODE.sub("", title)) or all(map(_MOMENT.search, plain)):
-        return "an order for now"
-    return "no subject" if all(map(_POINTER.match, (title, *texts))) else None
-
-
-def _is_broken_off(text: str) -> bool:
-    plain = _CODE.sub("", text).rstrip()
-    is_unpaired = plain.count("(") != plain.count(")") or plain.count("`") % 2 == 1 or plain.count('"') % 2 == 1
-    return is_unpaired or _OPEN_END.search(plain) is not None or not (_LETTERS.search(text) or has_cjk(text))
-
-
-def _count(text: str) -> int:
-    return _WORDS if has_cjk(text) else len(_WORD.findall(text))
+def _find_junk(one: Extracted, question: ScopeQuestion) -> Iterator[str]:
+    """Yield why a learning is none, whatever it rests on; a line that was chosen from a list says nothing about it."""
+    chosen = {label.name for label in question.step.labels if label.options}
+    texts = [text for name, text in one.lines if name not in chosen]
+    everything = (one.title, *texts)
+    if all(len(word_tokens(_PLACE.sub(" ", text))) < _OTHER_WORDS for text in texts):
+        yield "only a path or an address"
+    if any(map(_STATUS.search, everything)):
+        yield "a status line"
+    if any(map(_OPEN_END.search, everything)) or all(len(word_tokens(text)) < _WORDS for text in texts):
+        yield "a fragment"
+    if _MOMENT.search(one.title) or all(map(_MOMENT.search, texts)):
+        yield "an order for now"
+    if all(map(_POINTER.match, everything)):
+        yield "no subject"
