@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
+from memory_kb.markdown.splice import Value, emit, emit_below, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 from memory_kb.private_text import cut_private, cut_private_values
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.file_edits import NoteText
 from memory_kb.text import moment_text, parse_date, slugify
 
-if TYPE_CHECKING:
-    import yaml
-
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
-_ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _RULE_LINE = lazy_regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
@@ -167,39 +161,14 @@ def render_new_entry(draft: Draft, entry_id: str, now: datetime) -> str:
     A line of three dashes inside the text that would open another entry is moved one column in,
     where Markdown still sees the same rule.
     """
-    import frontmatter
-
     draft = _without_private(draft)
-    post = frontmatter.Post(draft.text.strip("\n"))
-    post.metadata = {**_metadata(draft, entry_id, now)}
-    # Fields are one a line and in their order.
-    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
-    text = frontmatter.dumps(post, Dumper=_note_dumper(), **style)
-    document = parse_document(f"{text}\n", "draft.md")
-    if len(document.entries) > 1 or document.problems:
-        post.content = _RULE_LINE.sub(" ---", post.content)
-        text = frontmatter.dumps(post, Dumper=_note_dumper(), **style)
-    return f"{text}\n"
-
-
-@functools.cache
-def _note_dumper() -> type[yaml.SafeDumper]:
-    """Return a dumper that quotes texts in which a reader would fold a line break or strip a non-ASCII space."""
-    import yaml
-
-    class NoteDumper(yaml.SafeDumper):
-        """The safe dumper with lists on one line."""
-
-    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        style = '"' if text != text.strip() or any(sign in text for sign in _ODD_BREAKS) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    def represent_list(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.SequenceNode:
-        return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
-
-    NoteDumper.add_representer(str, represent_text)
-    NoteDumper.add_representer(list, represent_list)
-    return NoteDumper
+    fields = "".join(f"{name}:{emit_below(value)}\n" for name, value in _metadata(draft, entry_id, now).items())
+    body = draft.text.strip("\n").rstrip()
+    text = f"---\n{fields}---\n\n{body}\n"
+    document = parse_document(text, "draft.md")
+    if len(document.entries) == 1 and not document.problems:
+        return text
+    return f"---\n{fields}---\n\n{_RULE_LINE.sub(' ---', body)}\n"
 
 
 def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:

@@ -72,7 +72,7 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     newline = newline_of(block)
     lead = "" if not block or block.endswith("\n") else newline
     indent = " " * root.start_mark.column if root else ""
-    return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
+    return f"{block}{lead}{indent}{key}:{emit_below(value, indent, newline)}{newline}"
 
 
 def _set_below(block: str, node: yaml.MappingNode, value: dict[str, Any]) -> str:
@@ -96,7 +96,7 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
         colon = block.rindex(":", 0, start) + 1
         indent = re.match(r"[ \t]*", block[block.rfind("\n", 0, colon) + 1 :])
         below = (
-            _emit_below(value, indent[0] if indent else "", newline_of(block))
+            emit_below(value, indent[0] if indent else "", newline_of(block))
             if isinstance(value, dict)
             else f" {emitted}"
         )
@@ -137,7 +137,7 @@ def emit(value: Value, style: str | None = None, *, is_flow: bool = False) -> st
     return emitted
 
 
-def _emit_below(value: Value, indent: str, newline: str) -> str:
+def emit_below(value: Value, indent: str = "", newline: str = "\n") -> str:
     """Return a value as it is behind its key: a mapping on lines of its own, the rest on the same."""
     if not isinstance(value, dict) or not value:
         return f" {emit(value)}"
