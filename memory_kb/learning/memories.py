@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
@@ -49,29 +48,16 @@ class EntryVectors(NamedTuple):
 
 
 class MemoryCache:
-    """All entries as they were read last, file by file."""
+    """All entries as they were read last."""
 
     def __init__(self) -> None:
         self._generation: int | None = None
-        self._files: Mapping[str, tuple[Memory, ...]] = {}
         self._all: tuple[Memory, ...] = ()
 
     def read(self, index: SqliteIndex) -> tuple[Memory, ...]:
-        """Return all entries; files that did not change since are not read again."""
-        if self._generation == index.generation:
-            return self._all
-
-        def read_anew(path: str, digest: str) -> tuple[Memory, ...]:
-            known = self._files.get(path)
-            return known if known and known[0].hash == digest else tuple(index.memories(EVERYTHING, path))
-
-        if self._files:
-            self._files = {path: read_anew(path, digest) for path, digest in index.file_hashes().items()}
-        else:
-            by_path = groupby(index.memories(EVERYTHING), lambda one: one.path)
-            self._files = {path: tuple(group) for path, group in by_path}
-        self._generation = index.generation
-        self._all = tuple(one for path in sorted(self._files) for one in self._files[path])
+        """Return all entries; they are read again when the index has changed."""
+        if self._generation != index.generation:
+            self._generation, self._all = index.generation, tuple(index.memories(EVERYTHING))
         return self._all
 
 
