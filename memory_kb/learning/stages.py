@@ -24,15 +24,7 @@ UNKNOWN = "unknown"
 #: What a model is shown, and how long it may take.
 _SHOWN = 3_000
 _SECONDS = 30.0
-_FORMS = {
-    "specification": r"specif(?:y|ied|ication|ications)|requirements?|scope of work|user stor(?:y|ies)|acceptance criteria",
-    "planning": r"plan|plans|planned|planning|milestones?|roadmap|estimates?|schedule|breakdown|backlog",
-    "design": r"design|designs|designed|designing|architecture|mock-?ups?|wireframes?|prototypes?|interfaces?",
-    "implementation": r"implement(?:s|ed|ing|ation)?|coding|build(?:ing)?|develop(?:ing|ment)?|refactor(?:ing)?",
-    "review": r"review(?:s|ed|ing)?|testing|verification|validat(?:e|ing|ion)|audit|sign-?off|acceptance test(?:s|ing)?",
-    "maintenance": r"maintain(?:s|ed|ing)?|maintenance|bug ?fix(?:es|ing)?|support|deprecat(?:e|ed|ion)|upkeep|in production",
-}
-_WORDS = {stage: re.compile(rf"(?i)\b(?:{forms})\b") for stage, forms in _FORMS.items()}
+_WORDS = re.compile(rf"\b(?:{'|'.join(STAGES)})\b", re.IGNORECASE)
 _STATED = re.compile(r"(?im)^[\s>#*_-]*(?:current\s+|project\s+)?(?:stage|phase|status)[*_]*\s*[:=][\s*_`\"']*([a-z]+)")
 _PROMPT = (
     f"Which stage is this project in? Answer one of {', '.join(STAGES)}, or {UNKNOWN} when the text does not say.\n"
@@ -45,27 +37,24 @@ def read_stage(text: str) -> str:
     """Return the stage that a word or a `.current-stage` file names, or `unknown`.
 
     Example:
-        >>> read_stage("Implementation\\n"), read_stage("testing"), read_stage("lunch")
-        ('implementation', 'review', 'unknown')
+        >>> read_stage("Implementation\\n"), read_stage("lunch")
+        ('implementation', 'unknown')
     """
     word = text.strip().lower()
-    return next(
-        (stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN
-    )
+    return word if word in STAGES else UNKNOWN
 
 
 def guess_stage(intent: str) -> str:
     """Return the stage that a text speaks of most, or `unknown`.
 
-    A line such as `Stage: planning` decides; else words are counted, and a tie is unknown.
+    A line such as `Stage: planning` decides; else the names of stages are counted, and a tie is unknown.
     """
     stated = (read_stage(found[1]) for found in _STATED.finditer(intent))
-    named = next((stage for stage in stated if stage != UNKNOWN), None)
-    if named:
+    if named := next((stage for stage in stated if stage != UNKNOWN), None):
         return named
-    counts = Counter({stage: len(pattern.findall(intent)) for stage, pattern in _WORDS.items()}).most_common(2)
-    (best, most), (_, second) = counts
-    return best if most > second else UNKNOWN
+    counts = Counter(map(str.lower, _WORDS.findall(intent))).most_common(2)
+    is_clear = len(counts) == 1 or (len(counts) == 2 and counts[0][1] > counts[1][1])
+    return counts[0][0] if is_clear else UNKNOWN
 
 
 def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) -> Plan:
@@ -107,7 +96,7 @@ class Stages:
         """Find out from INTENT.md which stage the project or a job is in.
 
         When it is another than before, what was learned for the one before is retired. A language
-        model reads the text where there is one; else its words are counted.
+        model reads the text where there is one; else the names of stages in it are counted.
         """
         place = make_place("project", job, None)
         path = f"{self._vault.folder_of(place)}INTENT.md" if place.job else "INTENT.md"
