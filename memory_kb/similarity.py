@@ -7,7 +7,7 @@ import itertools
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.stop_words import stop_words
@@ -91,27 +91,19 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def near_pairs(
-    sets: Sequence[frozenset[str]],
-    threshold: float,
-    *,
-    measure: Callable[[frozenset[str], frozenset[str]], float] = jaccard,
-    places: Collection[int] | None = None,
+    sets: Sequence[frozenset[str]], threshold: float, *, places: Collection[int] | None = None
 ) -> Iterator[Pair]:
-    """Yield the pairs of sets whose Jaccard, or overlap, is at least a threshold; with `places`, those of one of them.
+    """Yield the pairs of sets whose Jaccard is at least a threshold; with `places`, those of one of them.
 
     Their order is always the same, but not sorted. Empty sets are like nothing.
 
     Example:
         >>> sets = [frozenset("abcd"), frozenset("xyz"), frozenset("abcde")]
-        >>> list(near_pairs(sets, 0.8)), list(near_pairs(sets, 0.8, places=[1])), [pair.similarity for pair in near_pairs(sets, 0.9, measure=overlap)]
-        ([Pair(one=0, other=2, similarity=0.8)], [], [1.0])
+        >>> list(near_pairs(sets, 0.8)), list(near_pairs(sets, 0.8, places=[1]))
+        ([Pair(one=0, other=2, similarity=0.8)], [])
     """
-    is_overlap = measure is overlap
-    pairs = (
-        _candidates(sets, threshold, is_overlap=is_overlap) if places is None else _pairs_of(sets, places, threshold)
-    )
-    for one, other in pairs:
-        similarity = measure(sets[one], sets[other])
+    for one, other in _candidates(sets, threshold) if places is None else _pairs_of(sets, places, threshold):
+        similarity = jaccard(sets[one], sets[other])
         if similarity >= threshold:
             yield Pair(one, other, similarity)
 
@@ -126,9 +118,7 @@ def _pairs_of(sets: Sequence[frozenset[str]], places: Collection[int], threshold
                 yield min(place, other), max(place, other)
 
 
-def _candidates(
-    sets: Sequence[frozenset[str]], threshold: float, *, is_overlap: bool = False
-) -> Iterator[tuple[int, int]]:
+def _candidates(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[tuple[int, int]]:
     """Yield the pairs of sets that share enough words to be similar, and few others.
 
     For a Jaccard of t, a set of n words shares at least t * n of them with any similar one. Its ceil(t * n) - 1 most
@@ -144,16 +134,15 @@ def _candidates(
     holders: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     for here, words in enumerate(sets):
         size, found = len(words), array("q")
-        skipped = 0 if is_overlap else max(0, math.ceil(threshold * size - _SLACK) - 1)
+        skipped = max(0, math.ceil(threshold * size - _SLACK) - 1)
         rarest_first = sorted(words, key=lambda word: (frequency[word], word))
         for word in rarest_first[: size - skipped]:
             found.extend(holders[word])
         if found:
             shared = np.bincount(np.frombuffer(found, np.int64), minlength=here)
             others = np.flatnonzero(shared)
-            of_others = sizes[others]
-            of_both = np.minimum(size, of_others) if is_overlap else (size + of_others) / (1 + threshold)
-            for other in others[shared[others] + skipped >= threshold * of_both - _SLACK].tolist():
+            least = threshold * (size + sizes[others]) / (1 + threshold) - _SLACK
+            for other in others[shared[others] + skipped >= least].tolist():
                 yield other, here
         for word in words:
             holders[word].append(here)

@@ -156,10 +156,13 @@ def test_notes_of_people_are_left_alone(vault: Make, open_kb: Open) -> None:
 
 
 def test_the_scope_that_is_asked_for(vault: Make, open_kb: Open, home: Path) -> None:
-    twice = entry(NIGHTLY, id="a", kind="rule") + "\n" + entry(NIGHTLY, id="b", kind="rule")
-    folder = vault({f"memory/{place}rules/r.md": twice for place in ("", "jobs/a/", "jobs/b/", "jobs/a/tasks/t/")})
+    def twice(place: str) -> str:
+        return "\n".join(entry(NIGHTLY, id=f"{place}{name}", kind="rule") for name in "ab")
+
+    places = ("", "jobs/a/", "jobs/b/", "jobs/a/tasks/t/")
+    folder = vault({f"memory/{place}rules/r.md": twice(place) for place in places})
     (home / "rules").mkdir(parents=True)
-    (home / "rules/r.md").write_text(twice)
+    (home / "rules/r.md").write_text(twice("home/"))
     kb = open_kb(folder)
     assert compact(kb, job="a") == (2, 1)
     assert compact(kb, scope="global") == (2, 1)

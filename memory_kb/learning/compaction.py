@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,32 +66,28 @@ def _find_clusters(
 def _cluster(
     group: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
-    same: dict[str, list[Memory]] = {}
-    for memory in group:
-        same.setdefault(" ".join(memory.text.split()), []).append(memory)
-    members = [one for text, one in same.items() if text]
-    speakers = [longest_text(one) for one in members]
-    if threshold is None:
-        pairs = _pairs(speakers, vectors)
-    else:
-        stems = (similarity.stemmed_set(memory.text) for memory in speakers)
-        sets = [one if len(one) >= LEAST_WORDS else frozenset() for one in stems]
-        pairs = similarity.near_pairs(sets, threshold, measure=similarity.overlap)
-    alone = (similarity.Pair(place, place, 1.0) for place in range(len(members)))
-    for cluster in similarity.linked_clusters((*pairs, *alone)):
-        joined = tuple(memory for place in cluster for memory in members[place])
-        if len(joined) > 1:
-            yield joined
+    pairs = _near_copies(group, vectors) if threshold is None else _paraphrases(group, threshold)
+    for cluster in similarity.linked_clusters(pairs):
+        yield tuple(group[place] for place in cluster)
 
 
-def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[similarity.Pair]:
-    """Yield those that are alike, one of which is the other with words added."""
-    in_words = similarity.near_pairs([similarity.word_set(memory.text) for memory in speakers], similarity.MERGE_ABOVE)
-    near = vectors.near_pairs(speakers, similarity.MERGE_COSINE) if vectors else ()
+def _near_copies(group: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[similarity.Pair]:
+    """Yield the entries that are alike, one of which is the other with words added."""
+    in_words = similarity.near_pairs([similarity.word_set(memory.text) for memory in group], similarity.MERGE_ABOVE)
+    near = vectors.near_pairs(group, similarity.MERGE_COSINE) if vectors else ()
     for pair in (*(pair for pair in in_words if pair.similarity > similarity.MERGE_ABOVE), *near):
         # Where a model's vectors are close together, a cosine alone proves nothing.
-        if likeness(speakers[pair.one].text, speakers[pair.other].text) >= similarity.CONTRADICTION_FROM:
+        if likeness(group[pair.one].text, group[pair.other].text) >= similarity.CONTRADICTION_FROM:
             yield pair
+
+
+def _paraphrases(group: Sequence[Memory], threshold: float) -> Iterator[similarity.Pair]:
+    """Yield the entries whose stemmed words overlap by so much, but for those of a few words."""
+    stems = [similarity.stemmed_set(memory.text) for memory in group]
+    places = (place for place, words in enumerate(stems) if len(words) >= LEAST_WORDS)
+    for one, other in itertools.combinations(places, 2):
+        if (overlap := similarity.overlap(stems[one], stems[other])) >= threshold:
+            yield similarity.Pair(one, other, overlap)
 
 
 def longest_text(memories: Sequence[Memory]) -> Memory:

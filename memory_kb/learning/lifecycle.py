@@ -12,7 +12,7 @@ from memory_kb.learning.ingest import Learning, newest, plan_sighting
 from memory_kb.learning.playbook import activation_score
 from memory_kb.learning.render_entry import Draft, moment_of
 from memory_kb.learning.similar_entries import FORGOTTEN
-from memory_kb.learning.text_comparison import fingerprint, turning_words
+from memory_kb.learning.text_comparison import fingerprint, likeness
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import WORKING_KINDS, Location
@@ -20,7 +20,6 @@ from memory_kb.providers.protocols import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.json_lines import append_lines, read_objects
-from memory_kb.terms import jaccard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,25 +54,17 @@ _PROMPT = (
 def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Learning, ...], Plan]:
     """Plan to copy to the project what three distinct jobs learned, or to reinforce what says it there.
 
-    What was retired or rejected at the project stays away, preferences of people never
-    promote, and texts in which a number or a negation differs do not say the same.
+    What was retired or rejected at the project stays away, and preferences of people never promote.
     """
     recurring = list(_find_recurring([one for one in memories if one.place.job and _may_rise(one)]))
-    if not recurring:  # the words of a large vault take seconds
-        return (), ()
     there = [
         one
         for one in memories
         if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
     ]
-    words = [word_set(one.text) for one in there]
     learnings, changes = list[Learning](), list[Change | None]()
     for sources in recurring:
-        said, turning = [word_set(one.text) for one in sources], turning_words(sources[0].text)
-        alike = (
-            one for one, own in zip(there, words, strict=True) if any(jaccard(own, each) >= RECURRENCE for each in said)
-        )
-        known = [one for one in alike if turning_words(one.text) == turning]
+        known = [one for one in there if any(likeness(one.text, each.text) >= RECURRENCE for each in sources)]
         live = next((one for one in known if one.is_live), None)
         if live and live.is_ours:
             at = moment_of(newest(one.created_at for one in sources), now)
@@ -85,14 +76,17 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
-    groups: dict[object, list[Memory]] = {}
-    for memory in learned:
-        groups.setdefault((memory.kind, memory.place.learning_type, turning_words(memory.text)), []).append(memory)
-    for group in groups.values():
-        for cluster in linked_clusters(near_pairs([word_set(one.text) for one in group], RECURRENCE)):
-            found = [group[place] for place in cluster]
-            if len({one.place.job for one in found}) >= MIN_JOBS:
-                yield found
+    pairs = near_pairs([word_set(one.text) for one in learned], RECURRENCE)
+    same = (pair for pair in pairs if _say_the_same(learned[pair.one], learned[pair.other]))
+    for cluster in linked_clusters(same):
+        found = [learned[place] for place in cluster]
+        if len({one.place.job for one in found}) >= MIN_JOBS:
+            yield found
+
+
+def _say_the_same(one: Memory, other: Memory) -> bool:
+    is_alike = one.kind == other.kind and one.place.learning_type == other.place.learning_type
+    return is_alike and likeness(one.text, other.text) >= RECURRENCE
 
 
 def _judgment_key(memory: Memory) -> str:

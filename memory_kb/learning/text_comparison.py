@@ -84,9 +84,10 @@ def likeness(one: str, other: str) -> float:
     return jaccard(word_set(_undated(one)), word_set(_undated(other)))
 
 
-def _in_order(text: str) -> list[str]:
+@functools.lru_cache(maxsize=4_096)
+def _in_order(text: str) -> tuple[str, ...]:
     """Return the stems of a text's words in order, with signs such as operators and the dashes of options."""
-    return list(map(stem, _WORD_OR_SIGN.findall(to_nfc(_undated(text)).casefold())))
+    return tuple(map(stem, _WORD_OR_SIGN.findall(to_nfc(_undated(text)).casefold())))
 
 
 # Several steps in a row ask it of the same few thousand texts.
