@@ -33,19 +33,9 @@ def brute_force(sets: list[frozenset[str]], threshold: float) -> list[Pair]:
     return [pair for pair in found if pair.similarity >= threshold]
 
 
-@pytest.fixture
-def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few the sets are, they are treated as many."""
-    monkeypatch.setattr(similarity, "_FEW", 0)
-
-
 @given(sets=sets_of_words, threshold=thresholds)
 def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float) -> None:
-    expected = brute_force(sets, threshold)
-    for few in (0, 1_000):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(similarity, "_FEW", few)
-            assert sorted(near_pairs(sets, threshold)) == expected
+    assert sorted(near_pairs(sets, threshold)) == brute_force(sets, threshold)
 
 
 @given(sets_of_words, thresholds, st.sets(st.integers(0, 12)))
@@ -57,7 +47,6 @@ def test_pairs_of_some_places_are_those_of_all_that_have_one_of_them(
     assert sorted(near_pairs(sets, threshold, places=chosen)) == expected
 
 
-@pytest.mark.usefixtures("is_large")
 @pytest.mark.parametrize("threshold", [0.8, 0.3])
 def test_pairs_among_texts_with_natural_frequencies(threshold: float) -> None:
     rng = random.Random(3)
@@ -70,16 +59,12 @@ def test_pairs_among_texts_with_natural_frequencies(threshold: float) -> None:
     assert sorted(near_pairs(sets, threshold)) == expected
 
 
-@pytest.mark.parametrize("few", [0, 1_000])
-def test_four_fifths_are_at_the_threshold(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "_FEW", few)
+def test_four_fifths_are_at_the_threshold() -> None:
     sets = [frozenset("abcd"), frozenset("abcde")]
     assert list(near_pairs(sets, 0.8)) == [Pair(0, 1, 0.8)]
 
 
-@pytest.mark.parametrize("few", [0, 1_000])
-def test_empty_sets_are_like_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "_FEW", few)
+def test_empty_sets_are_like_nothing() -> None:
     assert list(near_pairs([frozenset(), frozenset(), frozenset("a")], 0.1)) == []
     assert list(near_pairs([], 0.5)) == []
 
