@@ -1,4 +1,4 @@
-"""Numbers nobody counts with, headers that lie, ids that are repeated, files of very many entries."""
+"""Headers that lie, ids that are repeated, files of very many entries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import Run, write_files
-from mcp_client import call, greet, process, receive, send
 from pages import start  # noqa: F401 - a fixture
 
 from memory_kb import KnowledgeBase
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
     from pages import Start
 
 OpenKB = Callable[..., KnowledgeBase]
-HUGE = "1" * 100_000
-
-
-def test_a_hook_reads_a_number_of_any_length(folder: Path, run: Run) -> None:
-    said = f'{{"session_id": "s", "cwd": {json.dumps(str(folder))}, "prompt": "Deploy the walrus.", "n": {HUGE}}}'
-    done = run("hook", "prompt", "--vault", folder, stdin=said)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Deploy the walrus." in run("session", "replay", "s", "--json", "--vault", folder).stdout
 
 
 def test_a_hook_that_is_sent_too_much_says_so_in_its_log(folder: Path, run: Run) -> None:
@@ -49,27 +40,6 @@ def test_no_pipe_in_the_place_of_a_file_makes_anybody_wait(folder: Path, run: Ru
     (folder / "memory/config.yaml").unlink()
     os.mkfifo(folder / "memory/config.yaml")
     assert "config.yaml cannot be read" in run("search", "walrus", "--vault", folder).stderr
-
-
-def test_events_and_imports_read_a_number_of_any_length(folder: Path, run: Run) -> None:
-    event = f'{{"role": "user", "content": "Feed the walrus.", "n": {HUGE}}}'
-    assert run("session", "append", "s", "--vault", folder, stdin=event).returncode == 0
-    args = f'{{"n": {HUGE}}}'
-    assert run("session", "append", "s", "--tool", "Bash", "--args", args, "--vault", folder).returncode == 0
-    assert HUGE in run("session", "replay", "s", "--json", "--vault", folder).stdout
-    write_files(folder, {"mem0.json": f'[{{"id": {HUGE}, "memory": "The walrus lives in the north.", "n": {HUGE}}}]'})
-    done = run("import", folder / "mem0.json", "--vault", folder)
-    assert (done.returncode, done.stdout) == (0, "1 memory: 1 created\n")
-
-
-@pytest.mark.slow
-def test_an_agent_that_sends_a_number_of_any_length_is_answered(folder: Path, home: Path) -> None:
-    asked = json.dumps(call(3, "memory_recall", query="walrus", limit=77)).replace("77", HUGE)
-    with process(folder, home) as server:
-        greet(server)
-        send(server, asked)
-        told = receive(server)
-    assert (told["id"], "limit must be a whole number" in told["result"]["content"][0]["text"]) == (3, True)
 
 
 @pytest.mark.slow

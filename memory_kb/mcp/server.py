@@ -152,7 +152,7 @@ def _text(text: str) -> types.TextContent:
 def read_message(line: bytes) -> str | types.JSONRPCError:
     """Return a message as every reader of JSON takes it, or the answer to a line that is no message of JSON-RPC.
 
-    Halves of surrogate pairs become question marks, numbers with too many digits become texts.
+    Halves of surrogate pairs become question marks.
 
     Example:
         >>> read_message(rb'{"jsonrpc": "2.0", "method": "half \\ud83d"}')

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: A larger file is not looked into.
 MAX_BYTES = 2_000_000
-#: Bytes that are kept in memory.
-_MOST_KEPT = 64_000_000
 
 
 class CitedFile:
@@ -60,8 +58,6 @@ class ProjectFiles:
     def read(self, path: str) -> CitedFile:
         """Return a file; nothing outside of the folder is opened, and nothing that is no plain file."""
         if path not in self._read:
-            if sum(len(one.data) for one in self._read.values()) > _MOST_KEPT:
-                self._read.clear()
             self._read[path] = self._open(path)
         return self._read[path]
 
