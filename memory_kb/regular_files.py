@@ -80,13 +80,15 @@ def open_for_appending(path: Path | str) -> IO[bytes]:
 
 
 def replace_file(file: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file that replaces anything of its name, a link too."""
+    """Write a file that replaces anything of its name, a link too, and is on the disk when this returns."""
     # What a killed process leaves in that of a machine folder, the next run deletes.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         # A stream writes on, or fails, where a full disk takes but a part.
         with os.fdopen(create_regular(part, mode), "wb") as stream:
             stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(part, file)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -1,6 +1,5 @@
 """Read and write files of JSON objects, one a line, and skip torn lines."""
 
-import contextlib
 import json
 import os
 import re
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memory_kb.regular_files import make_folder, open_for_reading, open_regular
+from memory_kb.regular_files import make_folder, open_for_reading, open_regular, replace_file
 from memory_kb.text import load_json
 
 
@@ -24,7 +23,7 @@ def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool 
     except FileNotFoundError:
         make_folder(path.parent)
         descriptor = open_regular(path, flags)
-    with _named(path), os.fdopen(descriptor, "r+b", buffering=0) as stream:
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
             data = b"\n" + data
@@ -83,23 +82,4 @@ def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[
 
 def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Replace a file by one with these lines, which is on the disk when this returns."""
-    part = path.with_name(f"{path.name}.tmp")
-    try:
-        with _named(path), os.fdopen(open_regular(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
-            stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Add the name of the file to errors that lack it, as that of a full disk."""
-    try:
-        yield
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, os.fspath(path)) from exc
+    replace_file(path, b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
