@@ -1,6 +1,7 @@
 """Recognise credentials by their shape, so that none is stored."""
 
 import functools
+import itertools
 import math
 import re
 from collections import Counter
@@ -27,7 +28,6 @@ _PART = 200
 _POSSIBLE_BREAK = lazy_regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: So many characters of a break may be in front of the line end.
 _BREAK_LEAD = 3
-_WORD = lazy_regex(r"\S*")
 
 
 #: The key of a service has so many characters.
@@ -61,17 +61,10 @@ class Redacted(NamedTuple):
 
 
 @functools.cache
-def _group_keywords(judged: str) -> dict[str, list[str]]:
-    """Return the keywords of the rules for a `token`, a `service`, or with "" all others.
-
-    They are grouped by a shorter keyword: a text without that contains none of its group.
-    """
+def _keywords_of(judged: str) -> frozenset[str]:
+    """Return the keywords of the rules for a `token`, a `service`, or with "" all others."""
     chosen = (rule for rule in RULES if judged == (rule.judged if rule.judged in ("token", "service") else ""))
-    groups: dict[str, list[str]] = {}
-    for word in sorted({word for rule in chosen for word in rule.keywords}, key=len):
-        head = next((one for one in groups if len(one) > 1 and one in word), word)
-        groups.setdefault(head, []).append(word)
-    return groups
+    return frozenset().union(*(rule.keywords for rule in chosen))
 
 
 class _View(NamedTuple):
@@ -239,24 +232,16 @@ def _find_random_words(text: str) -> list[str]:
 
 
 def _find_keywords(judged: str, folded: str) -> set[str]:
-    groups = _group_keywords(judged) if folded else {}
-    return {word for head, words in groups.items() if head in folded for word in words if word in folded}
+    return {word for word in _keywords_of(judged) if word in folded}
 
 
 def _join_lines(view: _View) -> Iterator[_View]:
-    """Yield the words that line ends break, without these line ends, if one of them may be a token."""
+    """Yield the text without the line ends that break words, if one of these words may be a token."""
     text, breaks = view.text, list(_find_breaks(view.text))
     if not any(_is_random(text, *one) for one in breaks):
         return
-    spans: list[tuple[int, int]] = []
-    last = 0
-    for start, end in [*breaks, (len(text), len(text))]:
-        # Of what is between two breaks only the first word and the last are next to one.
-        first_word = _WORD.match(text, last, start)
-        blank = first_word.end() if first_word else start
-        last_word = max(blank, text.rfind(" ", blank, start), text.rfind("\n", blank, start)) + 1
-        spans += [(last, blank + 1), (last_word, start)] if blank < start else [(last, start)]
-        last = end
+    edges = [0, *itertools.chain.from_iterable(breaks), len(text)]
+    spans = list(zip(edges[::2], edges[1::2], strict=True))
     joined = "".join(text[start:end] for start, end in spans)
     places = [place for start, end in spans for place in view.places[start:end]]
     keywords = view.keywords | _find_keywords("token", " ".join(_find_random_words(joined)).casefold())
