@@ -140,9 +140,6 @@ license: Apache-2.0
 allowed-tools: Read, Bash(python:*)
 metadata:
   author: somebody
-type: workflow
-tags:
-- pdf
 ---
 
 # PDF forms
@@ -167,7 +164,7 @@ def claude(tmp_path: Path) -> Path:
         "pdf-forms/scripts/fill.py": "print('filled')\n",
         "pdf-forms/references/fields.md": "# Fields\n",
         "pdf-forms/.git/config": "x",
-        "loose/SKILL.md": "---\nname: loose\ndescription: 'Use when: it is loose'\n---\nJust do it.\n",
+        "loose/SKILL.md": "---\nname: loose\ndescription: 'Use when: it is loose'\nstatus: retired\n---\nJust do it.\n",
         "bare/SKILL.md": "# Bare\n\nNo frontmatter at all.\n",
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -190,12 +187,7 @@ def test_folders_with_a_skill_file(claude: Path, folder: Path, open_kb: Open) ->
         "Read, Bash(python:*)",
         {"author": "somebody"},
     )
-    assert (head["kind"], head["type"], head["tags"], head["imported"]) == (
-        "skill",
-        "procedural",
-        ["pdf"],
-        {"type": "workflow", "tags": ["pdf"]},
-    )
+    assert (head["kind"], head["type"]) == ("skill", "procedural")
     assert sorted(path.name for path in (folder / "memory/skills").iterdir()) == ["bare.md", "loose.md", "pdf-forms.md"]
     assert {one.name: one.description for one in kb.skills.rank()}["loose"] == "Use when: it is loose"
     assert kb.skills.import_(claude).run.run is None

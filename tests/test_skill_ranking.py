@@ -11,7 +11,7 @@ from conftest import Files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
+from memory_kb.errors import AmbiguousId, UsageError
 from memory_kb.memory import Memory
 from memory_kb.model import Location
 from memory_kb.skills.skill import Skill, make_skill, rank_skills
@@ -147,7 +147,7 @@ def test_feedback_counts_successes_and_failures(vault: MakeVault, open_kb: Open)
     ).replace("failure_count: 1", "failure_count: 2")
     kb.skills.feedback("ship", "success")
     assert [(one.alpha, one.beta) for one in kb.skills.rank("mean")] == [(9, 3), (2, 1)]
-    with pytest.raises(UnknownEntry):
+    with pytest.raises(UsageError, match="no skill in use"):
         kb.skills.feedback("gone", "success")
     with pytest.raises(UsageError, match="mixed"):
         kb.skills.feedback("ship", "mixed")

@@ -29,8 +29,8 @@ from memory_kb.skills.skill import (
     check_skill,
     choose_candidates,
     find_same_skill,
-    find_skill,
     is_named,
+    is_usable,
     make_skill,
     name_of,
     plan_new_skill,
@@ -176,20 +176,26 @@ class Skills:
         return self._store_skill("procedure", draft, place, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
-        """Count that a skill worked, or did not; it is named by its id, its name, or the unique beginning of its id."""
+        """Count that a skill worked, or did not; it is named as any entry is, by its id or its title."""
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
 
         def plan(one: Memory) -> Change | None:
             return plan_feedback(one, outcome, self._vault.today(), f"It was tried: {outcome}.")
 
-        skill = find_skill(self.skills(), wanted)
+        skill = self._find(wanted)
         run = self._memories.change_entries("skills feedback", [skill], plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
         """Return every skill, whatever its status, that a job and task see."""
         return self._memories.of_kinds("skill", job=job, task=task)
+
+    def _find(self, wanted: str) -> Memory:
+        found = self._memories.find(wanted)
+        if not is_usable(found):
+            raise UsageError(f"{found.id} is no skill in use", f"`memory-kb show {found.id}` shows it")
+        return found
 
     def _store_skill(
         self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool
@@ -341,8 +347,7 @@ class Skills:
         A file that is there and says something else is left unless `force` is set. `names` are ids or names of
         skills, all where there are none; `with_files` also writes the files that were imported with them.
         """
-        memories = self.skills()
-        chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
+        chosen = list(map(self._find, names)) or usable_skills(self.skills())
         once = {(memory.path, memory.id): memory for memory in chosen}.values()
         kept = list(map(self._memories.read_from_file, once))
         goal = Path(target).expanduser()

@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from memory_kb.credentials import texts_of
-from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
+from memory_kb.errors import Forgotten, UsageError
 from memory_kb.learning.playbook import in_force
 from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render_new_entry, without_empty
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
@@ -184,21 +184,6 @@ def choose_candidates(hits: Sequence[Hit], skills: Iterable[Skill], count: int) 
     best = max((hit.parts.relevance for hit in hits), default=0.0)
     fitting = dict.fromkeys(hit.id for hit in hits if hit.id in known and hit.parts.relevance >= _FITTING * best)
     return [known[name] for name in fitting][:count]
-
-
-def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
-    """Return the live skill of an id, a name, or the unique beginning of an id."""
-    skills = usable_skills(memories)
-    found = (
-        [memory for memory in skills if memory.id == wanted]
-        or [memory for memory in skills if is_named(memory, wanted)]
-        or [memory for memory in skills if wanted and memory.id.startswith(wanted)]
-    )
-    if not found:
-        raise UnknownEntry(wanted)
-    if len(found) > 1:
-        raise AmbiguousId(wanted, [f"{memory.path}:{memory.line}" for memory in found])
-    return found[0]
 
 
 def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:

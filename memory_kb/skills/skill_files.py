@@ -35,7 +35,7 @@ _LISTS = ("prerequisites", "steps", "errors", "exit_criteria")
 #: Fields of our own that a foreign file's words must not be read as.
 _OWN = (FIELDS.keys() - {"aliases"}) | {
     *("extraction_scope", "session_task", "created", "created_by", "template", "alpha", "beta"),
-    *("imported", "bundled_files", "tombstone", "is_body"),
+    *("imported", "bundled_files", "tombstone", "is_body", "metadata"),
 }
 #: What of ours a SKILL.md carries in its `metadata`, whose values are texts.
 _METADATA = "memory-kb-"
@@ -92,6 +92,10 @@ def _foreign(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in _OWN and name not in _LISTS}
 
 
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
 def _count(item: Mapping[str, Any], name: str, parameter: str = "") -> int:
     """Return a count, or what a parameter of the distribution, one more than it, says of it."""
     for key, less in ((name, 0), (parameter, 1)):
@@ -134,17 +138,11 @@ def parse_skill_file(text: str, path: str, folder: str) -> SkillDraft:
         head, body = (load_mapping(block[1]), text[block.end() :]) if block else ({}, text.removeprefix("\ufeff"))
     except InvalidBlock as exc:
         raise UnreadableInput(f"{path}:{exc.line + 2}: {exc}", "fix the line and import it again") from exc
-    own = head.get("metadata")
-    metadata = dict(own) if isinstance(own, dict) else {}
+    metadata = _mapping(head.get("metadata"))
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
     fields: dict[str, Any] = without_empty({"created_by": as_text(ours["created-by"])})
     fields |= {"success_count": _count(ours, "success-count"), "failure_count": _count(ours, "failure-count")}
-    fields |= {key: value for key, value in head.items() if key not in _OWN and key != "metadata"}
-    optional = {
-        "metadata": metadata or (None if isinstance(own, dict) else own),
-        "imported": {key: value for key, value in head.items() if key in _OWN - {"name", "description"}},
-    }
-    fields |= {name: value for name, value in optional.items() if value}
+    fields |= _foreign(head) | without_empty({"metadata": metadata or None})
     name = as_text(ours["name"]) or as_text(head.get("name")) or folder
     described = as_text(head.get("description")) or parse_skill(body).description
     return SkillDraft(
@@ -169,26 +167,22 @@ def plain_name(name: str, taken: Collection[str] = ()) -> str:
 def render_skill_file(memory: Memory, plain: str) -> str:
     """Return a skill with its whole text as a `SKILL.md` whose folder has a plain name.
 
-    What was imported comes back as it was; outcomes and tags go into `metadata`.
+    Further keys of a file that was imported come back; outcomes and tags go into `metadata`.
     """
-    skill, meta = make_skill(memory), memory.metadata
-    body = plain_lines(memory.text).strip("\n").rstrip()
-    own, imported = meta.get("metadata"), meta.get("imported")
-    restored = dict(imported) if isinstance(imported, dict) else {}
-    metadata: dict[str, Any] = dict(own) if isinstance(own, dict) else {}
+    skill, body = make_skill(memory), plain_lines(memory.text).strip("\n").rstrip()
     carried = {
         "name": skill.name if skill.name != plain else None,
-        "tags": ", ".join(skill.tags) if skill.tags != read_words(restored.get("tags")) else None,
+        "tags": ", ".join(skill.tags),
         "success-count": str(skill.success_count) if skill.success_count else None,
         "failure-count": str(skill.failure_count) if skill.failure_count else None,
         "created-by": skill.created_by,
     }
+    metadata = _mapping(memory.metadata.get("metadata"))
     metadata |= {f"{_METADATA}{name}": value for name, value in carried.items() if value}
     description = skill.description or parse_skill(body).description or skill.name
-    head: dict[str, Any] = {"name": plain, "description": shorten(description, _MAX_DESCRIPTION)}
-    head |= {name: value for name, value in meta.items() if name not in _OWN and name != "metadata"} | restored
-    if metadata or own:
-        head["metadata"] = metadata or own
+    head = {"name": plain, "description": shorten(description, _MAX_DESCRIPTION)} | _foreign(memory.metadata)
+    if metadata:
+        head["metadata"] = metadata
     return f"---\n{_dump(head)}---\n\n{body}\n"
 
 
