@@ -13,8 +13,7 @@ from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.exposure import trace_exposure
-from memory_kb.store.logs import Mark, Outcome, Retrieval
+from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog
 
 Open = Callable[..., KnowledgeBase]
 
@@ -94,20 +93,23 @@ def test_one_that_nobody_saw_and_one_that_is_gone(folder: Path, open_kb: Open) -
         kb.exposure("nobody")
 
 
-def test_an_outcome_counts_for_what_was_shown_before_it() -> None:
-    shown = [
-        Retrieval(f"2026-01-0{day}", "context", ("x",), agent="a", task="t", session=f"s{day}", injected=True)
-        for day in (1, 3, 5)
-    ]
+def test_an_outcome_counts_for_what_was_shown_before_it(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    logs = kb.vault.machine / "log"
+    for day in (1, 3, 5):
+        RetrievalLog(logs).append(
+            Retrieval(f"2026-01-0{day}", "context", ("x",), agent="a", task="t", session=f"s{day}", injected=True)
+        )
     marks = {"x": Mark("success", 1)}
-    told = [
+    for told in (
         Outcome("2026-01-02", "a", "t", "success", marks, run="r1", is_done=True),
         Outcome("2026-01-04", "a", "t", "failure", {}, session="s3", is_done=True),
         Outcome("2026-01-06", "a", "t", "mixed", {}, session="s1", is_done=True),
         Outcome("2026-01-06", "a", "t", "success", marks, is_done=False),
         Outcome("2026-01-06", "b", "t", "success", marks, is_done=True),
-    ]
-    found = trace_exposure("x", shown, told, (), {})
+    ):
+        OutcomeLog(logs).append(told)
+    found = kb.exposure("x")
     assert [(one.outcome, one.credit) for one in found.showings] == [
         ("success", "success"),
         ("failure", None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,50 +138,6 @@ class Exposure:
     since: str | None
 
 
-def trace_exposure(
-    entry_id: str,
-    retrievals: Iterable[Retrieval],
-    outcomes: Iterable[Outcome],
-    memories: Iterable[Memory],
-    ends: Mapping[str, str],
-    undone: Collection[str] = (),
-) -> Exposure:
-    """Return where an entry has been; `ends` says how sessions ended, and an undone run gives no credit."""
-    shown = sorted(retrievals, key=lambda one: one.ts)
-    done = [one for one in outcomes if one.is_done]
-    showings = tuple(_make_showing(entry_id, one, done, ends, undone) for one in shown if entry_id in one.ids)
-    held = sorted(memories, key=lambda one: (one.path, one.line))
-    entry = next((one for one in held if one.id == entry_id), None)
-    about = {name: getattr(entry, name, None) for name in ("kind", "title", "path", "line")}
-    return Exposure(
-        id=entry_id,
-        **about,
-        showings=showings,
-        totals=_add_up(showings, count_tokens(entry.text) if entry else 0),
-        derived=tuple(
-            Descendant(one.id, one.kind, one.title, one.path, one.line, one.status, relation)
-            for one in held
-            for relation in _relations(one, entry_id)
-        ),
-        sources=entry.words("sources") if entry else (),
-        since=next((one.ts for one in shown if one.ts), None),
-    )
-
-
-def _make_showing(
-    entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
-) -> ShownTo:
-    about = [one for one in outcomes if belongs_to(one, shown) and one.ts >= shown.ts]
-    first = min((one for one in about if one.outcome in RULE_OUTCOMES), key=lambda one: one.ts, default=None)
-    credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
-    return ShownTo(
-        **{name: getattr(shown, name) for name in ("ts", "verb", "session", "agent", "task", "query", "injected")},
-        outcome=first.outcome if first else None,
-        credit=next(credited, None) if shown.injected else None,
-        session_outcome=ends.get(shown.session or ""),
-    )
-
-
 def _add_up(showings: Sequence[ShownTo], tokens: int) -> Totals:
     injected = sum(one.injected for one in showings)
     tasks = {(one.agent, one.task or one.session): one.outcome for one in showings if one.outcome}
@@ -199,11 +155,6 @@ def _add_up(showings: Sequence[ShownTo], tokens: int) -> Totals:
     )
 
 
-def _relations(memory: Memory, to: str) -> Iterable[str]:
-    source = ["source"] if to in memory.words("sources") else []
-    return dict.fromkeys([*source, *(link.relation for link in memory.links if link.to == to)])
-
-
 @dataclass(frozen=True)
 class Exposures:
     """The verb exposure."""
@@ -217,20 +168,48 @@ class Exposures:
 
         An entry that is there no more is found by its whole id, as long as the log remembers it.
         """
-        logs = self._vault.machine / "log"
-        retrievals = list(RetrievalLog(logs).read())
-        memories = self._memories.with_fields(("sources", "links"))
+        shown = sorted(RetrievalLog(self._vault.machine / "log").read(), key=lambda one: one.ts)
+        entry: Memory | None = None
         try:
             entry = self._memories.find(wanted)
-            entry_id = entry.id
-            memories += () if any(one.id == entry_id for one in memories) else (entry,)
         except UnknownEntry:
-            if not any(wanted in one.ids for one in retrievals):
+            if not any(wanted in one.ids for one in shown):
                 raise
-            entry_id = wanted
+        entry_id = entry.id if entry else wanted
+        about = {name: getattr(entry, name, None) for name in ("kind", "title", "path", "line")}
+        showings = tuple(self._trace(entry_id, [one for one in shown if entry_id in one.ids]))
+        return Exposure(
+            id=entry_id,
+            **about,
+            showings=showings,
+            totals=_add_up(showings, count_tokens(entry.text) if entry else 0),
+            derived=tuple(self._find_derived(entry_id)),
+            sources=entry.words("sources") if entry else (),
+            since=next((one.ts for one in shown if one.ts), None),
+        )
+
+    def _find_derived(self, entry_id: str) -> Iterator[Descendant]:
+        for one in self._memories.with_fields(("sources", "links")):
+            source = ["source"] if entry_id in one.words("sources") else []
+            for relation in dict.fromkeys([*source, *(link.relation for link in one.links if link.to == entry_id)]):
+                yield Descendant(one.id, one.kind, one.title, one.path, one.line, one.status, relation)
+
+    def _trace(self, entry_id: str, retrievals: Sequence[Retrieval]) -> Iterator[ShownTo]:
+        """Yield the times that an entry was shown, with what became of it; an undone run gives no credit."""
         files = SessionFiles(self._vault.machine)
-        sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}.intersection(files.ids())
-        ends = {one: outcome for one in sessions if (outcome := files.outcome(one))}
-        outcomes = list(OutcomeLog(logs).read_all())
+        ends = {name: files.outcome(name) for name in set(files.ids()).intersection(one.session for one in retrievals)}
+        outcomes = [one for one in OutcomeLog(self._vault.machine / "log").read_all() if one.is_done]
         undone = undone_by(self._writer.journal.undoings()) if outcomes else ()
-        return trace_exposure(entry_id, retrievals, outcomes, memories, ends, undone)
+        for shown in retrievals:
+            about = [one for one in outcomes if belongs_to(one, shown) and one.ts >= shown.ts]
+            told = (one.outcome for one in about if one.outcome in RULE_OUTCOMES)
+            credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
+            yield ShownTo(
+                **{
+                    name: getattr(shown, name)
+                    for name in ("ts", "verb", "session", "agent", "task", "query", "injected")
+                },
+                outcome=next(told, None),
+                credit=next(credited, None) if shown.injected else None,
+                session_outcome=ends.get(shown.session or ""),
+            )
