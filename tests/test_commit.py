@@ -222,7 +222,7 @@ def test_a_repository_of_somebody_else_is_called_that(run: Run, folder: Path) ->
             True,
             False,
         )
-        assert f"  if you trust it: `git config --global --add safe.directory {folder}`" in done.stderr
+        assert f"git config --global --add safe.directory {folder}" in done.stderr
 
 
 # -- history, and the vault as it was --------------------------------------------------------

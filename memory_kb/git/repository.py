@@ -234,10 +234,7 @@ class Repository:
 
 def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
     """Return why git names no working tree: there is none, or it refuses one that belongs to somebody else."""
-    lines = [line.strip().removeprefix("fatal: ") for line in said.splitlines() if line.strip()]
-    way = next((line for line in lines if line.startswith("git config ") and "safe.directory" in line), None)
-    if way:
-        return GitFailed(f"git refuses the repository around {folder}: {lines[0]}", f"if you trust it: `{way}`")
-    if lines and "not a git repository" not in said:
-        return NoRepository(f"git cannot read the repository of {folder}: {lines[0]}", "`git status` there says more")
-    return NoRepository(f"{folder} is in no git repository", "`git init` makes one")
+    if "not a git repository" in said:
+        return NoRepository(f"{folder} is in no git repository", "`git init` makes one")
+    kind = GitFailed if "safe.directory" in said else NoRepository
+    return kind(f"git refuses the repository around {folder}: {' '.join(said.split())}")
