@@ -29,7 +29,6 @@ from memory_kb.git.merge_texts import TextMerge
         ("status", "retired", "active", "retired", "active"),
         ("maturity", "established", "proven", "nascent", "nascent"),
         ("importance", 0.5, 0.8, 0.8, 0.8),
-        ("state", {"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 1, "c": 3}, {"a": 2, "b": 1, "c": 3}),
         ("owner", "x", "y", "x", "y"),
         ("owner", None, "y", None, "y"),
         ("owner", "x", None, "x", None),
@@ -108,15 +107,6 @@ def test_entries_of_both_sides_stay_and_unknown_keys_and_comments_with_them() ->
     assert not merged.conflicts
     assert {"weather: rain", "# so it is", "mood: good", "Ours.", "Theirs."} <= set(lines_of(merged.text))
     assert sorted(said_by(merged.text)) == ["a", "b", "c"]
-
-
-def test_a_key_that_one_side_removed_is_gone_from_lines_that_the_other_rearranged() -> None:
-    ours = ENTRY.replace("tags: [x, y]\n", "")
-    theirs = ENTRY.replace("tags: [x, y]\nowner: wombat\n", "owner: 'wombat'\ntags:\n  - x\n  - y\n")
-    merged = both_ways(ENTRY, ours, theirs)
-    assert merged == TextMerge(theirs.replace("tags:\n  - x\n  - y\n", ""))
-    commented = theirs.replace("- y", "- y # why")
-    assert "# why" in merge(ENTRY, ours, commented).text
 
 
 def test_two_comments_at_one_line_are_a_choice() -> None:

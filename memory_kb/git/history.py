@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from memory_kb.git.repository import Repository
-from memory_kb.markdown.document import display_title, parse_document
+from memory_kb.markdown.document import parse_document
 from memory_kb.text import decode, readable_name
 
 #: Commits that are looked at.
@@ -26,22 +25,17 @@ class Version:
     text: str | None
 
 
-class Sought(NamedTuple):
-    """What distinguishes an entry from the others of its file."""
+def find_versions(repository: Repository, path: str, entry_id: str | None, most: int) -> tuple[Version, ...]:
+    """Return the versions of an entry in the commits of its file, whatever that was called, the newest first.
 
-    id: str
-    has_own_id: bool
-    title: str
-
-
-def find_versions(repository: Repository, path: str, sought: Sought, most: int) -> tuple[Version, ...]:
-    """Return the versions of an entry in the commits of its file, whatever that was called, the newest first."""
+    An entry without an id is all that its file holds.
+    """
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
     for commit in reversed(repository.log(path, most)):
         data = repository.blob(commit.hash, commit.path) if commit.path else None
-        text = None if data is None else _find_text(decode(data), commit.path, sought)
+        text = None if data is None else _find_text(decode(data), commit.path, entry_id)
         path_then = commit.path or old_path
         if text != before or (text is not None and path_then != old_path):
             change = _describe_change(before, text, is_moved=bool(old_path) and path_then != old_path)
@@ -51,19 +45,11 @@ def find_versions(repository: Repository, path: str, sought: Sought, most: int) 
     return tuple(reversed(versions))
 
 
-def _find_text(text: str, path: str, sought: Sought) -> str | None:
+def _find_text(text: str, path: str, entry_id: str | None) -> str | None:
     """Return an entry's source from a file's text, or None if it is not there."""
     entries = parse_document(text, path).entries
-    is_only = len(entries) == 1
-    for one in entries:
-        if sought.has_own_id:
-            is_it = one.id == sought.id
-        else:
-            body = text[one.body.start : one.body.end]
-            is_it = is_only or display_title(one, body, path, is_only=False) == sought.title
-        if is_it:
-            return text[one.span.start : one.span.end].rstrip()
-    return None
+    found = next((one for one in entries if one.id == entry_id or (entry_id is None and len(entries) == 1)), None)
+    return text[found.span.start : found.span.end].rstrip() if found else None
 
 
 def _describe_change(before: str | None, after: str | None, *, is_moved: bool) -> str:

@@ -13,7 +13,7 @@ from memory_kb.errors import CannotSplice
 from memory_kb.markdown.splice import set_values
 from memory_kb.model import Span
 from memory_kb.text import parse_date
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
+from memory_kb.yaml_loader import load_mapping
 
 #: Stands for a key that is not there.
 ABSENT: Final = object()
@@ -88,9 +88,6 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
     lists = [side for side in (ours, theirs) if side is not ABSENT]
     if all(isinstance(side, list) for side in lists) and (base is ABSENT or isinstance(base, list)):
         return _unite(*(side if isinstance(side, list) else [] for side in (base, ours, theirs)))
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        inner = merge_fields(base if isinstance(base, dict) else {}, ours, theirs)
-        return _UNSETTLED if inner.unsettled else dict(inner.values)
     if name in _ORDERS:
         return _kept_word(_ORDERS[name], ours, theirs)
     if parse_date(ours) and parse_date(theirs):
@@ -161,12 +158,10 @@ _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)
 
 def put_fields(block: str, held: Mapping[str, Any], merged: MergedFields) -> str:
     """Return the YAML of a frontmatter with the settled values in it; one that cannot be put there stays as it is."""
-    for name in dict.fromkeys((*held, *merged.values)):
-        with contextlib.suppress(CannotSplice, InvalidBlock):
-            if name not in merged.values and name not in merged.unsettled:
-                block = _drop_key(block, name)
-            elif name in merged.values and not is_same(held.get(name, ABSENT), merged.values[name]):
-                block = set_values(block, Span(0, len(block)), {name: merged.values[name]})
+    for name, value in merged.values.items():
+        with contextlib.suppress(CannotSplice):
+            if not is_same(held.get(name, ABSENT), value):
+                block = set_values(block, Span(0, len(block)), {name: value})
     return block
 
 
@@ -176,16 +171,3 @@ def choose_block(mine: str, yours: str, merged: MergedFields) -> str | None:
         return None
     comments, others = set(_COMMENT.findall(mine)), set(_COMMENT.findall(yours))
     return mine if comments >= others else yours if others >= comments else None
-
-
-def _drop_key(block: str, key: str) -> str:
-    r"""Return a block without the lines of one of its keys.
-
-    Raises:
-        CannotSplice: there is a comment in them, or other values would change with them.
-    """
-    lines = re.search(rf"^{re.escape(key)}:.*\n(?:[ \t-].*\n|\r?\n)*", block, re.MULTILINE)
-    left = block.replace(lines[0], "", 1) if lines and "#" not in lines[0] else block
-    if load_mapping(left) != {name: value for name, value in load_mapping(block).items() if name != key}:
-        raise CannotSplice(f"{key} cannot be removed alone")
-    return left

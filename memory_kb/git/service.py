@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git.backtest import Backtest, backtest
-from memory_kb.git.history import MOST_COMMITS, Sought, Version, find_versions
+from memory_kb.git.history import MOST_COMMITS, Version, find_versions
 from memory_kb.git.merge_driver import GitSetup, set_up
 from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
@@ -29,7 +29,6 @@ from memory_kb.store.undo import Undo, choose_run
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.memory import Memory
     from memory_kb.providers.protocols import Embedder
@@ -185,16 +184,11 @@ class Git:
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
         """Return the versions of an entry in the commits, the newest first, also from before its file was renamed."""
-
-        def find(index: SqliteIndex) -> tuple[str, Sought]:
-            entry = listing.find_entry_by_name(self._vault, index, wanted)
-            has_own_id = "id" in read_metadata(entry)
-            return entry.path, Sought(entry.id, has_own_id, entry.title)
-
-        source, sought = self._index.read(find)
-        file = self._vault.resolve(source)
+        entry = self._index.read(lambda index: listing.find_entry_by_name(self._vault, index, wanted))
+        entry_id = entry.id if "id" in read_metadata(entry) else None
+        file = self._vault.resolve(entry.path)
         repository = Repository(file.parent, self._vault.environ)
-        return find_versions(repository, repository.inner(file) or source, sought, most or MOST_COMMITS)
+        return find_versions(repository, repository.inner(file) or entry.path, entry_id, most or MOST_COMMITS)
 
     def vault_at(self, revision: str) -> Vault:
         """Return the vault as it was at a revision.
@@ -231,7 +225,7 @@ class Git:
 _SUBJECT, _LINE = 72, 240
 _MOST_LINES = 60
 #: What is done to entries, in the order in which a message names them.
-_GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "reverted")
+_GROUPS = ("learned", "changed", "moved", "removed", "reverted")
 
 
 class _Line(NamedTuple):
@@ -262,8 +256,4 @@ def _compose_message(lines: Sequence[_Line], runs: Sequence[Run], subject: str |
 def _group(one: Decision) -> str:
     if one.action.startswith("undo "):
         return "reverted"
-    if one.action == "create":
-        return "learned"
-    if one.action == "move":
-        return "archived" if "/archive/" in f"/{one.to}" else "promoted" if "/review/" in f"/{one.path}" else "moved"
-    return "removed" if one.action == "remove" else "changed"
+    return {"create": "learned", "move": "moved", "remove": "removed"}.get(one.action, "changed")

@@ -235,17 +235,11 @@ def _read_one(file: Path, problems: list[Problem]) -> Iterator[SkillDraft]:
 
 def list_files(top: Path) -> list[str]:
     """Return the files below a skill's folder, except `SKILL.md`, hidden files, links and other skills."""
-    found: list[str] = []
-    for folder, folders, names in os.walk(top):
-        here = Path(folder)
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not (here / name / "SKILL.md").exists()
-        )
-        for name in sorted(names):
-            is_own = here == top and name.lower() == _SKILL_FILE
-            if not is_own and not name.startswith(".") and name.isprintable() and not (here / name).is_symlink():
-                found.append((here / name).relative_to(top).as_posix())
-    return found
+    files = [file.relative_to(top) for file in visible_files(top)]
+    skills = {file.parent for file in files if file.name.lower() == _SKILL_FILE and file.parent != Path()}
+    own = (file for file in files if skills.isdisjoint(file.parents) and str(file).lower() != _SKILL_FILE)
+    kept = (file for file in own if not file.name.startswith(".") and not (top / file).is_symlink())
+    return [file.as_posix() for file in kept if file.name.isprintable()]
 
 
 def read_limited(file: Path, limit: int) -> bytes:
