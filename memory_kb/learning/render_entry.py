@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import SecretRefused, UsageError
@@ -161,14 +162,24 @@ def render_new_entry(draft: Draft, entry_id: str, now: datetime) -> str:
     A line of three dashes inside the text that would open another entry is moved one column in,
     where Markdown still sees the same rule.
     """
+    import frontmatter
+    from frontmatter.default_handlers import YAMLHandler
+
+    class FieldHandler(YAMLHandler):
+        """Writes each field as a later change of it would be written."""
+
+        def export(self, metadata: dict[str, Any], **_: object) -> str:
+            return "\n".join(f"{name}:{emit_below(value)}" for name, value in metadata.items())
+
     draft = _without_private(draft)
-    fields = "".join(f"{name}:{emit_below(value)}\n" for name, value in _metadata(draft, entry_id, now).items())
-    body = draft.text.strip("\n").rstrip()
-    text = f"---\n{fields}---\n\n{body}\n"
-    document = parse_document(text, "draft.md")
-    if len(document.entries) == 1 and not document.problems:
-        return text
-    return f"---\n{fields}---\n\n{_RULE_LINE.sub(' ---', body)}\n"
+    post = frontmatter.Post(draft.text.strip("\n"))
+    post.metadata = {**_metadata(draft, entry_id, now)}
+    text = frontmatter.dumps(post, FieldHandler())
+    document = parse_document(f"{text}\n", "draft.md")
+    if len(document.entries) > 1 or document.problems:
+        post.content = _RULE_LINE.sub(" ---", post.content)
+        text = frontmatter.dumps(post, FieldHandler())
+    return f"{text}\n"
 
 
 def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
