@@ -57,7 +57,8 @@ _FILLERS = _NEGATIONS | _words(
     so then really strictly longer anymore currently now again turn switch from on don't for in when whenever make sure ensure want like
     need them with as new going forward remember prefer"""
 )
-_WORD_OR_SIGN = lazy_regex(rf"(?:(?<!\S)-{{1,2}})?[\w{MARKS}]+|[<>=!+%&|^~$@]+|(?<=[A-Za-z])#")
+#: A name such as `src/a.py` is one word.
+_WORD_OR_SIGN = lazy_regex(rf"(?:(?<!\S)-{{1,2}})?[\w{MARKS}]+(?:[-./:'][\w{MARKS}]+)*|[<>=!+%&|^~$@]+|(?<=[A-Za-z])#")
 _FENCE = lazy_regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _DATED_HEADING = lazy_regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _DIGIT = lazy_regex(r"\d")
@@ -70,8 +71,8 @@ _SHORT_NOT = lazy_regex(r"n['\u2019]t\b")
 def likeness(one: str, other: str) -> float:
     """Return how much two texts say the same: the Jaccard of their words, if one of them is the other with words added.
 
-    Else it is 0, as where one has a number, a negation or an opposite more: another word in the place of a word may
-    turn a sentence round, however many others it shares.
+    Else it is 0, as where one has a number, a negation, an opposite or an option more: another word in the place of
+    a word may turn a sentence round, however many others it shares.
 
     Example:
         >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
@@ -93,12 +94,13 @@ def _in_order(text: str) -> tuple[str, ...]:
 # Several steps in a row ask it of the same few thousand texts.
 @functools.lru_cache(maxsize=4_096)
 def turning_words(text: str) -> frozenset[str]:
-    """Return the words that decide what a text claims: numbers, negations and opposites.
+    """Return the words that decide what a text claims: numbers, negations, opposites and options of commands.
 
     Texts in which these differ do not say the same, whatever else they share.
     """
     words = set(words_of(_undated(text)))
-    return frozenset(stem(word) for word in words if word in _NEGATIONS or stem(word) in _BASES or _DIGIT.search(word))
+    turning = {stem(word) for word in words if word in _NEGATIONS or stem(word) in _BASES or _DIGIT.search(word)}
+    return frozenset(turning | {word for word in _in_order(text) if word.startswith("-")})
 
 
 def words_of(text: str) -> list[str]:
