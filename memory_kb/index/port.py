@@ -153,21 +153,8 @@ class Index(ABC):
         """Return the files of which only the beginning was indexed, because they are too large."""
 
     @abstractmethod
-    def match(
-        self,
-        expression: str,
-        weights: Sequence[float],
-        filters: Filters,
-        limit: int,
-        *,
-        rare: str = "",
-        common: str = "",
-    ) -> list[Candidate]:
-        """Return the best chunks for a full-text expression, best first and equal ones by their place.
-
-        Of an expression of `rare` words or `common` ones, those that say only common words may be missing, which is
-        faster.
-        """
+    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+        """Return the best chunks for a full-text expression, best first and equal ones by their place."""
 
     @abstractmethod
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:

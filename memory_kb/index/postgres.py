@@ -79,18 +79,9 @@ class PostgresIndex(Index):
     def _rows(self, query: str, values: Mapping[str, object] = {}) -> list[tuple[Any, ...]]:
         return self._connection.execute(query.encode(), {**self._chosen, **values}).fetchall()
 
-    def match(
-        self,
-        expression: str,
-        weights: Sequence[float],
-        filters: Filters,
-        limit: int,
-        *,
-        rare: str = "",
-        common: str = "",  # noqa: ARG002 - it takes what says a rare word
-    ) -> list[Candidate]:
+    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
         words, query = self._parse(expression), PostingsQuery()
-        ranked = query.ranks(words, self._bm25(words, weights), self._parse(rare) if rare else None)
+        ranked = query.ranks(words, self._bm25(words, weights))
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         best = f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"
         ranks: dict[int, float] = dict(self._rows(best, query.values))

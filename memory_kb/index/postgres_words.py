@@ -145,11 +145,8 @@ class PostingsQuery:
             return f"SELECT sum(p.chunks) FROM {self._postings} WHERE {self._near} AND p.term = {term}"
         return f"SELECT count(DISTINCT key) FROM ({self.matches(words)}) m"
 
-    def ranks(self, words: Words, bm25: Bm25, among: Words | None = None) -> str:
-        """Return the query for the keys of the chunks that match with the BM25 of each, better is more negative.
-
-        With `among`, only those that match it, too.
-        """
+    def ranks(self, words: Words, bm25: Bm25) -> str:
+        """Return the query for the keys of the chunks that match with the BM25 of each, better is more negative."""
         terms = {phrase.terms[0]: worth for phrase, worth in bm25.worth.items() if phrase.is_term}
         asked = f"unnest({self._bind([*terms])}::text[], {self._bind([*terms.values()])}::float8[]) q (term, worth)"
         heads = (
@@ -165,8 +162,7 @@ class PostingsQuery:
                 parts.append(
                     f"SELECT key, c.length, freq, {self._bind(worth)}::float8 FROM ({found}) f JOIN chunks c USING (key)"
                 )
-        required = [words] if words.every or words.without else []
-        conditions = [f"key IN ({self.matches(one)})" for one in (*required, *([among] if among else ()))]
+        conditions = [f"key IN ({self.matches(words)})"] if words.every or words.without else []
         fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (bm25.mean_length or 1.0)
         damped = f"1 + ({self._bind(fixed)}::float8 + {self._bind(growing)}::float8 * length) / freq"
         return (
