@@ -354,7 +354,10 @@ def assert_consistent(server: Server, url: str) -> None:
     counted = server.run(url, "SELECT chunks, terms FROM memory_kb.vaults")
     assert server.run(url, "SELECT count(*), sum(length) FROM memory_kb.chunks") == counted
     assert server.run(url, "SELECT sum(cardinality(places)) FROM memory_kb.postings") == [counted[0][1:2]]
-    numbers = "SELECT count(DISTINCT (block, head >> 19)), sum(cardinality(heads) - cardinality(counts)) FROM memory_kb.postings, unnest(heads) head"
+    numbers = (
+        "SELECT count(DISTINCT (block, place >> 38)), count(DISTINCT (block, term, place >> 38)) - "
+        "(SELECT sum(chunks) FROM memory_kb.postings) FROM memory_kb.postings, unnest(places) place"
+    )
     assert server.run(url, numbers) == [(counted[0][0], 0)]
 
 

@@ -92,20 +92,9 @@ class PostgresIndex(Index):
         return sorted(rounded, key=lambda one: (one.rank, one.source, one.position))[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
-        words, query = self._drop_unsaid(self._parse(expression), keys), PostingsQuery(keys)
-        if not words.some:
-            return {}
+        words, query = self._parse(expression), PostingsQuery(keys)
         rows = self._rows(query.ranks(words, self._bm25(words, weights)), query.values)
         return {key: _round(rank) for key, rank in rows}
-
-    def _drop_unsaid(self, words: Words, keys: Sequence[int]) -> Words:
-        """Return the words without phrases that no given chunk contains and that were not counted: counting is slow."""
-        query = PostingsQuery(keys)
-        new = [phrase for phrase in words.some if Words((phrase,)) not in self._counts]
-        are_said = ", ".join(f"EXISTS ({query.matches(Words((phrase,)))})" for phrase in new)
-        (found,) = self._rows(f"SELECT {are_said}", query.values)
-        unsaid = {phrase for phrase, is_said in zip(new, found, strict=True) if not is_said}
-        return words._replace(some=tuple(phrase for phrase in words.some if phrase not in unsaid))
 
     def matching(self, expressions: Iterable[str], keys: Sequence[int]) -> dict[str, frozenset[int]]:
         found = {}

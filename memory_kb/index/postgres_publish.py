@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,17 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.index import postgres_vectors
 from memory_kb.index.postgres_schema import (
     BLOCK_BITS,
-    COUNTS,
-    HEAD_KEY,
     KEY_BITS,
     LENGTH_BITS,
     MOST_TERM_CHARS,
     PLACE_KEY,
+    WORD_BITS,
     VaultRow,
     list_vaults,
 )
 from memory_kb.index.schema import VECTORS
-from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS, TermTable
+from memory_kb.index.tokenizer import TermTable
 from memory_kb.index.vectors import batched
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
@@ -35,13 +33,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-#: Files that are removed at a time; if fewer than one in `_FEW` files are sent, their words are tokenized again.
-_BATCH, _FEW = 2_000, 10
+#: Files that are removed or sent at a time.
+_BATCH = 2_000
 #: From `_MANY` sent chunks on, if they are one in `_SHARE` of all, the server must renew its statistics.
 _MANY, _SHARE = 1_000, 4
 _COLUMNS = ", ".join(Chunk._fields)
 #: Terms that are worked on at a time, and the columns of a row of postings.
-_TERMS, _POSTING = 500, "vault, block, term, heads, counts, places"
+_TERMS, _POSTING = 500, "vault, block, term, places, chunks"
 
 
 class VaultCopy(NamedTuple):
@@ -94,7 +92,7 @@ def _send(connection: Connection, vault: str, local: SqliteIndex, clone: VaultCo
     new = [path for path in files if not is_kept or there.get(path) != files[path]]
     writer = _Writer(connection, state)
     writer.delete(gone)
-    sent = writer.add(local, new, files)
+    sent = sum(writer.add(local, some, files) for some in batched(new, _BATCH))
     embedded = writer.add_vectors(local)
     writer.record(
         "made_with = %s, revision = %s, committed = %s, writer = %s, seen = %s, generation = generation + %s, "
@@ -125,15 +123,13 @@ def _refuse(state: VaultRow, clone: VaultCopy) -> str:
     return ""
 
 
-#: Take chunks out of blocks of postings: terms that only they say, and what they say of others.
+#: Take chunks out of blocks of postings: terms that only they say, and where they say others.
 _UNPOST = (
     f"""DELETE FROM postings WHERE block = ANY(%(blocks)s)
-    AND NOT EXISTS (SELECT FROM unnest(heads) head WHERE NOT {HEAD_KEY} = ANY(%(gone)s))""",
-    f"""UPDATE postings p SET
-    (heads, counts) = (SELECT array_agg(head), array_agg(count) FROM unnest(p.heads, p.counts) o (head, count)
-        WHERE NOT {HEAD_KEY} = ANY(%(gone)s)),
-    places = ARRAY(SELECT place FROM unnest(p.places) place WHERE NOT {PLACE_KEY} = ANY(%(gone)s))
-    WHERE block = ANY(%(blocks)s) AND EXISTS (SELECT FROM unnest(p.heads) head WHERE {HEAD_KEY} = ANY(%(gone)s))""",
+    AND NOT EXISTS (SELECT FROM unnest(places) place WHERE NOT {PLACE_KEY} = ANY(%(gone)s))""",
+    f"""UPDATE postings p SET (places, chunks) = (SELECT array_agg(place), count(DISTINCT {PLACE_KEY})
+        FROM unnest(p.places) place WHERE NOT {PLACE_KEY} = ANY(%(gone)s))
+    WHERE block = ANY(%(blocks)s) AND EXISTS (SELECT FROM unnest(p.places) place WHERE {PLACE_KEY} = ANY(%(gone)s))""",
 )
 
 
@@ -142,6 +138,7 @@ class _Writer:
 
     def __init__(self, connection: Connection, state: VaultRow) -> None:
         self._connection, self._state, self._vault = connection, state, state.id
+        self._last = max(state.last_key, state.id << KEY_BITS)
 
     def record(self, changes: str, *values: object) -> None:
         """Change the row of the vault."""
@@ -163,8 +160,6 @@ class _Writer:
 
     def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
         """Add files as the machine's own index holds them; return the number of their chunks."""
-        if not paths:
-            return 0
         problems: dict[str, list[list[object]]] = {}
         for problem in local.problems():
             problems.setdefault(problem.path, []).append([problem.line, problem.message])
@@ -172,8 +167,7 @@ class _Writer:
             for path in paths:
                 listed = json.dumps(problems[path]) if path in problems else None
                 copy.write_row((self._vault, path, hashes[path], listed))
-        # The index here has all places already; a few files are cut into words faster than all places are read.
-        terms = local.term_table(None if len(paths) * _FEW > len(hashes) else paths)
+        terms = local.term_table(paths)
         keys = self._add_chunks(local.numbered_chunks(paths), terms.lengths)
         with self._arriving("postings", _POSTING) as copy:
             for row in posting_rows(self._vault, terms, keys):
@@ -184,7 +178,7 @@ class _Writer:
         """Add chunks; return the key of each: those of one entry follow each other, others do not."""
         keys: dict[int, int] = {}
         # Blocks are never added to.
-        last = max(self._state.last_key, self._vault << KEY_BITS) | ((1 << BLOCK_BITS) - 1)
+        last = self._last | ((1 << BLOCK_BITS) - 1)
         with self._arriving("chunks", f"vault, key, length, {_COLUMNS}") as copy:
             for number, chunk in chunks:
                 last += 1 if chunk.part else 2
@@ -192,6 +186,7 @@ class _Writer:
                 # PostgreSQL's texts hold every character but this one.
                 values = (value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in chunk)
                 copy.write_row((self._vault, last, lengths[number], *values))
+        self._last = last
         added = (last, len(keys), sum(lengths[number] for number in keys))
         self.record("last_key = %s, chunks = chunks + %s, terms = terms + %s", *added)
         return keys
@@ -248,9 +243,7 @@ class _Writer:
             cursor.execute("DROP TABLE arriving")
 
 
-def posting_rows(
-    vault: int, table: TermTable, keys: Mapping[int, int]
-) -> Iterator[tuple[int, int, str, str, str, str]]:
+def posting_rows(vault: int, table: TermTable, keys: Mapping[int, int]) -> Iterator[tuple[int, int, str, str, int]]:
     """Yield the rows for the chunks that have a key, given by their numbers in the table; both ascend."""
     import numpy as np
 
@@ -258,39 +251,25 @@ def posting_rows(
     key_of, length_of = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     key_of[list(keys)] = list(keys.values())
     length_of[list(table.lengths)] = np.minimum(list(table.lengths.values()), (1 << LENGTH_BITS) - 1)
-    shifts, most = map(np.array, zip(*COUNTS, strict=True))
-    for some in batched(
-        (one for one in table.terms if len(one.term) <= MOST_TERM_CHARS and "\0" not in one.term), _TERMS
-    ):
-        values = np.fromstring(",".join(one.places for one in some), np.int64, sep=",")
+    indexed = (one for one in table.terms if len(one.term) <= MOST_TERM_CHARS and "\0" not in one.term)
+    for some in batched(indexed, _TERMS):
+        found = np.fromstring(",".join(one.places for one in some), np.int64, sep=",")
         term = np.repeat(np.arange(len(some)), [one.number for one in some])
-        has_key = key_of[values >> (PLACE_BITS + COLUMN_BITS)] >= 0
-        values, term = values[has_key], term[has_key]
-        chunk, column = values >> (PLACE_BITS + COLUMN_BITS), values >> PLACE_BITS & ((1 << COLUMN_BITS) - 1)
-        key = key_of[chunk]
-        number = key & ((1 << BLOCK_BITS) - 1)
-        by_row, by_chunk, by_column = _starts(term, key >> BLOCK_BITS), _starts(term, key), _starts(term, key, column)
-        times = np.minimum(np.diff(by_column, append=len(term)), most[column[by_column]]) << shifts[column[by_column]]
-        counts = np.add.reduceat(times, np.searchsorted(by_column, by_chunk)) if len(term) else times
-        heads = (number << LENGTH_BITS | length_of[chunk])[by_chunk]
-        places = number << (PLACE_BITS + COLUMN_BITS) | values & ((1 << (PLACE_BITS + COLUMN_BITS)) - 1)
-        first = np.searchsorted(by_chunk, by_row)
-        arrays = _arrays(heads, first), _arrays(counts, first), _arrays(places, by_row)
-        names = (some[place].term for place in term[by_row])
-        yield from zip(itertools.repeat(vault), (key >> BLOCK_BITS)[by_row].tolist(), names, *arrays, strict=False)
+        has_key = key_of[found >> WORD_BITS] >= 0
+        found, term = found[has_key], term[has_key]
+        key, length = key_of[found >> WORD_BITS], length_of[found >> WORD_BITS]
+        block, number = key >> BLOCK_BITS, key & ((1 << BLOCK_BITS) - 1)
+        places = (number << LENGTH_BITS | length) << WORD_BITS | found & ((1 << WORD_BITS) - 1)
+        starts = np.flatnonzero(_differ(term) | _differ(block))
+        chunks = np.add.reduceat(_differ(term) | _differ(key), starts) if len(starts) else starts
+        for start, end, said in zip(starts, [*starts[1:], len(places)], chunks.tolist(), strict=True):
+            listed = str(places[start:end].tolist())[1:-1]
+            yield vault, int(block[start]), some[term[start]].term, f"{{{listed}}}", said
 
 
-def _starts(*columns: Array) -> Array:
-    """Return where one of the columns changes."""
+def _differ(column: Array) -> Array:
+    """Return which values are others than the one before."""
     import numpy as np
 
-    differs = np.ones(len(columns[0]), np.bool_)
-    differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return np.flatnonzero(differs)
-
-
-def _arrays(numbers: Array, starts: Array) -> Iterator[str]:
-    """Yield arrays of the numbers from a start to the next."""
-    listed = numbers.tolist()
-    for start, end in itertools.pairwise((*starts.tolist(), len(listed))):
-        yield f"{{{str(listed[start:end])[1:-1]}}}"
+    differs: Array = np.diff(column, prepend=-1) != 0
+    return differs

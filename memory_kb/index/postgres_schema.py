@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = "9"
+VERSION = "10"
 #: The key of a chunk is the number of its vault followed by its number in the vault, in this many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -21,13 +21,10 @@ CONNECT_SECONDS = 10
 
 #: Postings are stored in blocks, each for the chunks whose keys differ only in this many lowest bits.
 BLOCK_BITS = 12
-#: The bits of a chunk's length beside its number in the block.
-LENGTH_BITS = 19
-#: The key of a chunk, from a head, and from a place.
-HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
-PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
-#: Where a number has how often each column of a chunk says a term, and the most that fits: a content is the longest.
-COUNTS = ((15, 255), (23, 255), (0, 32_767), (31, 255), (39, 255), (47, 255), (55, 255))
+#: A place is, in bits, the number of a chunk in its block, the chunk's length, a column and a word of it.
+LENGTH_BITS, WORD_BITS = 19, PLACE_BITS + COLUMN_BITS
+#: The key of a chunk, from a place.
+PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {LENGTH_BITS + WORD_BITS})"
 #: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
 MOST_TERM_CHARS = 600
 
@@ -85,21 +82,18 @@ CREATE INDEX chunks_source ON memory_kb.chunks (vault, source);
 CREATE INDEX chunks_entry ON memory_kb.chunks (vault, entry_id) WHERE part = 0;
 CREATE INDEX chunks_faults ON memory_kb.chunks (vault) WHERE fault IS NOT NULL;
 CREATE INDEX chunks_supersedes ON memory_kb.chunks (vault) WHERE supersedes IS NOT NULL;
--- Which chunks of a block say a term: the number of each in the block with its length, in bits; how often each column of
--- it says the term, in bits; and the places where it does: the number of the chunk, the column and the word, in bits.
+-- Where the chunks of a block say a term: the number of the chunk, its length, the column and the word, in bits.
 CREATE TABLE memory_kb.postings (
     vault   integer NOT NULL,
     block   bigint  NOT NULL CHECK (block >> {KEY_BITS - BLOCK_BITS} = vault),
     term    text COLLATE "C" NOT NULL,
-    heads   integer[] NOT NULL,
-    counts  bigint[]  NOT NULL,
-    places  integer[] NOT NULL,
-    chunks  integer GENERATED ALWAYS AS (cardinality(heads)) STORED,
+    places  bigint[] NOT NULL,
+    chunks  integer NOT NULL,              -- how many do
     PRIMARY KEY (vault, term, block)
 );
 -- The planner learns nothing from what is in these, and would look at it for long.
 ALTER TABLE memory_kb.chunks ALTER content SET STATISTICS 0, ALTER metadata SET STATISTICS 0, ALTER terms SET STATISTICS 0;
-ALTER TABLE memory_kb.postings ALTER heads SET STATISTICS 0, ALTER counts SET STATISTICS 0, ALTER places SET STATISTICS 0;
+ALTER TABLE memory_kb.postings ALTER places SET STATISTICS 0;
 CREATE INDEX postings_block ON memory_kb.postings (block);
 CREATE TABLE memory_kb.vectors (
     vault     integer NOT NULL,

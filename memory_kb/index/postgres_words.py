@@ -8,15 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.filters import LAST
-from memory_kb.index.postgres_schema import (
-    BLOCK_BITS,
-    COUNTS,
-    HEAD_KEY,
-    KEY_BITS,
-    LENGTH_BITS,
-    MOST_TERM_CHARS,
-    PLACE_KEY,
-)
+from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, MOST_TERM_CHARS, PLACE_KEY, WORD_BITS
 from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS
 
 #: SQLite's constants of BM25, and the least that it counts a term.
@@ -121,15 +113,25 @@ class PostingsQuery:
             parts.append(f"SELECT p.block, unnest(p.places) - {number} AS place {found}")
         return " INTERSECT ".join(parts)
 
+    def _places(self, worth: Mapping[Phrase, float]) -> str:
+        """Return the query for the places of phrases, with the number and the worth of each; all terms are read at once."""
+        terms = {phrase.terms[0]: value for phrase, value in worth.items() if phrase.is_term}
+        asked = f"unnest({self._bind([*terms])}::text[], {self._bind([*terms.values()])}::float8[])"
+        said = (
+            f"{asked} WITH ORDINALITY q (term, worth, number), {self._postings} WHERE {self._near} AND p.term = q.term"
+        )
+        parts = [f"SELECT p.block, unnest(p.places) AS place, q.number, q.worth FROM {said}"]
+        for number, (phrase, value) in enumerate(worth.items(), len(terms) + 1):
+            if phrase.terms and not phrase.is_term:
+                parts.append(
+                    f"SELECT block, place, {number}, {self._bind(value)}::float8 FROM ({self._starts(phrase)}) s"
+                )
+        return " UNION ALL ".join(parts)
+
     def _saying(self, phrases: Iterable[Phrase]) -> str:
         """Return the query for the keys of the chunks that say one of some phrases, some of them more than once."""
-        asked = [phrase for phrase in phrases if phrase.terms]
-        terms = self._bind([phrase.terms[0] for phrase in asked if phrase.is_term])
-        found = f"FROM {self._postings} WHERE {self._near} AND p.term = ANY({terms}::text[])"
-        heads = f"SELECT p.block, unnest(p.heads) AS head {found}"
-        parts = [f"SELECT {HEAD_KEY} AS key FROM ({heads}) h"]
-        parts += (f"SELECT {PLACE_KEY} FROM ({self._starts(one)}) s" for one in asked if not one.is_term)
-        return f"SELECT key FROM ({' UNION ALL '.join(parts)}) k WHERE {self._among}"
+        places = self._places(dict.fromkeys(phrases, 0.0))
+        return f"SELECT key FROM (SELECT {PLACE_KEY} AS key FROM ({places}) s) k WHERE {self._among}"
 
     def matches(self, words: Words) -> str:
         """Return the query for the keys of the chunks that match, some of them more than once."""
@@ -147,34 +149,15 @@ class PostingsQuery:
 
     def ranks(self, words: Words, bm25: Bm25) -> str:
         """Return the query for the keys of the chunks that match with the BM25 of each, better is more negative."""
-        terms = {phrase.terms[0]: worth for phrase, worth in bm25.worth.items() if phrase.is_term}
-        asked = f"unnest({self._bind([*terms])}::text[], {self._bind([*terms.values()])}::float8[]) q (term, worth)"
-        heads = (
-            f"SELECT p.block, q.worth, unnest(p.heads) AS head, unnest(p.counts) AS counts "
-            f"FROM {asked}, {self._postings} WHERE {self._near} AND p.term = q.term"
+        weights = self._bind(list(bm25.weights))
+        said = (
+            f"SELECT {PLACE_KEY} AS key, place >> {WORD_BITS} & {(1 << LENGTH_BITS) - 1} AS length, worth, "
+            f"sum(({weights}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]) AS freq "
+            f"FROM ({self._places(bm25.worth)}) s GROUP BY 1, 2, worth, number"
         )
-        length, freq = f"head & {(1 << LENGTH_BITS) - 1} AS length", f"{self._weigh(bm25.weights)} AS freq"
-        parts = [f"SELECT {HEAD_KEY} AS key, {length}, {freq}, worth FROM ({heads}) h"]
-        weight = f"({self._bind(list(bm25.weights))}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]"
-        for phrase, worth in bm25.worth.items():
-            if phrase.terms and not phrase.is_term:
-                found = f"SELECT {PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
-                parts.append(
-                    f"SELECT key, c.length, freq, {self._bind(worth)}::float8 FROM ({found}) f JOIN chunks c USING (key)"
-                )
-        conditions = [f"key IN ({self.matches(words)})"] if words.every or words.without else []
         fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (bm25.mean_length or 1.0)
         damped = f"1 + ({self._bind(fixed)}::float8 + {self._bind(growing)}::float8 * length) / freq"
+        condition = f" AND key IN ({self.matches(words)})" if words.every or words.without else ""
         return (
-            f"SELECT key, -sum(worth / ({damped})) AS rank FROM ({' UNION ALL '.join(parts)}) f "
-            f"WHERE {' AND '.join((self._among, *conditions))} GROUP BY key"
+            f"SELECT key, -sum(worth / ({damped})) AS rank FROM ({said}) f WHERE {self._among}{condition} GROUP BY key"
         )
-
-    def _weigh(self, weights: Sequence[float]) -> str:
-        """Return the weighted sum of how often each column says a term; mostly only the one in the lowest bits does."""
-        weighed = [
-            f"{self._bind(weight)}::float8 * (counts >> {shift} & {most})"
-            for weight, (shift, most) in zip(weights, COUNTS, strict=True)
-        ]
-        (_, most), alone = min(zip(COUNTS, weighed, strict=True))
-        return f"CASE WHEN counts <= {most} THEN {alone} ELSE {' + '.join(weighed)} END"

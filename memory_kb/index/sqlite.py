@@ -370,12 +370,8 @@ class SqliteIndex(Index):
         )
         return ((number, Chunk._make(row)) for number, *row in rows)
 
-    def term_table(self, sources: Sequence[str] | None = None) -> "TermTable":
-        """Return the terms of the rows of some files, or of all rows, and where the full-text index has them."""
-        from memory_kb.index.tokenizer import read_terms
-
-        if sources is None:
-            return read_terms(self._connection, "chunks_fts", TEXT_COLUMNS)
+    def term_table(self, sources: Sequence[str]) -> "TermTable":
+        """Return the terms of the rows of some files, and where the full-text index has them."""
         rows = self._connection.execute(
             f"SELECT chunk_rowid, {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE source {_IS_LISTED} ORDER BY 1",
             (as_array(sources),),

@@ -28,22 +28,6 @@ class TermTable(NamedTuple):
     terms: Iterator[TermPlaces]
 
 
-def read_terms(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> TermTable:
-    """Return the terms of some columns from the full-text index of a table."""
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_terms USING fts5vocab (main, {table}, instance)"
-    )
-    sizes = connection.execute(f"SELECT id, sz FROM {table}_docsize").fetchall()
-    column = " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(columns))
-    most = (1 << PLACE_BITS) - 1
-    # Terms come in their order without sorting.
-    rows = connection.execute(
-        f"SELECT term, count(*), group_concat((doc << {COLUMN_BITS} | CASE col {column} END) << {PLACE_BITS} | min(offset, {most})) "
-        f"FROM temp.{table}_terms GROUP BY term"
-    )
-    return TermTable({row: _add_sizes(size) for row, size in sizes}, map(TermPlaces._make, rows))
-
-
 def _add_sizes(sizes: bytes) -> int:
     """Return the sum of numbers that are written in groups of seven bits, of which all but the last have an eighth.
 
@@ -102,8 +86,16 @@ class WordCutter:
         named, marks = ", ".join(columns), ", ".join("?" * len(columns))
         self._connection.execute("DROP TABLE IF EXISTS texts")
         self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({named}, content = '', {self._tokenize})")
+        self._connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS texts_terms USING fts5vocab (texts, instance)")
         self._connection.execute("BEGIN")
         rows = ((number, *values) for number, values in texts)
         self._connection.executemany(f"INSERT INTO texts (rowid, {named}) VALUES (?, {marks})", rows)
         self._connection.execute("COMMIT")
-        return read_terms(self._connection, "texts", columns)
+        sizes = self._connection.execute("SELECT id, sz FROM texts_docsize").fetchall()
+        column = " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(columns))
+        most = (1 << PLACE_BITS) - 1
+        place = f"(doc << {COLUMN_BITS} | CASE col {column} END) << {PLACE_BITS} | min(offset, {most})"
+        # Terms come in their order without sorting.
+        found = f"SELECT term, count(*), group_concat({place}) FROM texts_terms GROUP BY term"
+        terms = map(TermPlaces._make, self._connection.execute(found))
+        return TermTable({row: _add_sizes(size) for row, size in sizes}, terms)
