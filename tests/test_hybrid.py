@@ -20,7 +20,6 @@ from memory_kb.model import Filters
 from memory_kb.search.scoring import WEIGHTS, RelevanceParts, fuse
 from memory_kb.search.vector_scores import (
     Nearness,
-    best_first,
     score_nearness,
     scores_of,
 )
@@ -215,15 +214,6 @@ def test_scores_lie_between_0_and_1_and_keep_the_order(values: list[float]) -> N
     assert float(scores.max()) <= 1.0
     order = np.argsort(values)
     assert (np.diff(scores[order]) >= -1e-6).all()
-
-
-@given(st.lists(st.floats(0, 1, width=32), max_size=400), st.integers(1, 50))
-def test_portions_come_best_first_and_whole(values: list[float], size: int) -> None:
-    scores = np.array(values, np.float32)
-    places = [int(place) for portion in best_first(scores, size) for place in portion]
-    assert places == sorted(
-        (place for place in range(len(values)) if scores[place] > 0), key=lambda place: (-scores[place], place)
-    )
 
 
 def test_chunks_without_a_vector_are_left_out() -> None:

@@ -8,7 +8,7 @@ the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.port import Candidate, Index, VectorQuery
@@ -57,13 +57,12 @@ def find_near_chunks(
     keys, scores = nearness[:2]
     nearest: list[Candidate] = []
     standing_out = np.flatnonzero(scores > LEAST_NEARNESS)
-    for portion in best_first(scores[standing_out], NEAREST + NEAREST // 4):
-        places = standing_out[portion]
-        wanted = [int(key) for key in keys[places]]
+    ordered = keys[standing_out[np.argsort(-scores[standing_out], kind="stable")]].tolist()
+    portion = NEAREST + NEAREST // 4
+    while ordered and len(nearest) < NEAREST:
+        wanted, ordered, portion = ordered[:portion], ordered[portion:], 4 * portion
         passed = {candidate.key: candidate for candidate in index.candidates(wanted, filters)}
         nearest += [passed[key] for key in _fitting(index, query, [key for key in wanted if key in passed])]
-        if len(nearest) >= NEAREST:
-            break
     there = {candidate.key for candidate in found}
     return [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
 
@@ -141,27 +140,4 @@ def find_nearest(vector_query: VectorQuery, least: float, most: int) -> list[int
     import numpy as np
 
     keys, scores = score_nearness(vector_query)[:2]
-    places = next(best_first(np.where(scores >= least, scores, np.float32(0.0)), most), np.empty(0, np.int64))
-    return [int(key) for key in keys[places]]
-
-
-def best_first(scores: Floats, at_least: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the places of scores above 0 in growing portions, best first, equal ones in their order.
-
-    The first portion has `at_least` places and is found without sorting all.
-    """
-    import numpy as np
-
-    positive = int(np.count_nonzero(scores > 0))
-    start, stop = 0, min(at_least, positive)
-    if stop < positive:
-        least = np.partition(scores, len(scores) - stop)[len(scores) - stop]
-        above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
-        top = np.concatenate([above, equal[: stop - len(above)]])
-        yield top[np.lexsort((top, -scores[top]))]
-        start, stop = stop, min(5 * stop, positive)
-    if start < stop:
-        order = np.argsort(-scores, kind="stable")
-        while start < positive:
-            yield order[start:stop]
-            start, stop = stop, min(5 * stop, positive)
+    return [int(keys[place]) for place in np.argsort(-scores, kind="stable")[:most] if scores[place] >= least]
