@@ -47,6 +47,7 @@ DOUBTED = {
     "below the floor": {"confidence": 0.01, "failure_count": 5},
     "faded below the floor": {"confidence": 0.5, "last_applied": days_ago(400), "last_reinforced": days_ago(400)},
     "candidate for removal": {"confidence": 0.09, "failure_count": 1, "flags": "[removal_candidate]"},
+    "negative and failing": {"confidence": 0.3, "failure_count": 3, "flags": "[deprecation_candidate]"},
 }
 
 

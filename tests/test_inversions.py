@@ -16,6 +16,7 @@ from reviewing import TEXT, proposal, rule, waiting
 from support import fields_of, notes_of
 
 from memory_kb import KnowledgeBase
+from memory_kb.learning.review import is_negative
 
 scanned = reviewing.scanned
 
@@ -80,6 +81,36 @@ def test_candidates(vault: MakeVault, open_kb: OpenKB, fields: dict[str, Any], c
     folder = vault({**CONFIG, "memory/rules/r.md": rule(**fields)})
     assert len(open_kb(folder).review.scan(dry_run=True).proposed) == count
     assert list(notes_of(folder)) == ["vault/memory/rules/r.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "negative"),
+    [
+        ("Never push.", True),
+        ("Don’t push.", True),
+        ("**Avoid** it.", True),
+        ("Do not push.", True),
+        ("Notify them.", False),
+        ("Nothing beats uv.", False),
+    ],
+)
+def test_negative_rules(text: str, negative: bool) -> None:
+    assert is_negative(text) is negative
+
+
+def test_a_negative_rule_is_flagged_instead(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault({**CONFIG, "memory/rules/r.md": rule("Never wait.")})
+    kb = open_kb(folder)
+    assert (kb.review.scan().proposed, waiting(kb)) == ((), ["r"])
+    assert fields_of(folder, "memory/rules/r.md")["flags"] == ["deprecation_candidate"]
+    assert kb.review.scan().run.run is None
+    kb.review.approve("r")
+    assert (waiting(kb), kb.review.scan().run.run) == ([], None)
+    later = open_kb(folder, NOW.replace(day=22))
+    later.rules.feedback("r", "failure")
+    later.review.scan()
+    later.review.reject("r", reason="never true")
+    assert later.show("r").status == "rejected"
 
 
 def test_approving_puts_the_warning_in_the_place_of_the_rule(scanned: tuple[Path, KnowledgeBase, str]) -> None:

@@ -46,8 +46,11 @@ MAX_TOKENS, MAX_RULES = 500, 10
 MIN_SCORE = 0.05
 PITFALL_BOOST = 1.5
 _INERT = ("proposed", "rejected")
+#: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
+DEPRECATION = "deprecation_candidate"
 #: The field with the day until which a person put the judgment off.
 SNOOZED = "snoozed_until"
+_DOUBTED = frozenset({REMOVAL, DEPRECATION})
 _HEADING = lazy_regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
 #: The parts of a body that follow its text.
 RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
@@ -377,7 +380,7 @@ def is_doubted(memory: Memory, today: date) -> bool:
     """
     if memory.kind not in RULE_KINDS:
         return False
-    if REMOVAL in memory.words("flags"):
+    if not _DOUBTED.isdisjoint(memory.words("flags")):
         return True
     evidence = read_evidence(memory)
     if memory.is_pinned or memory.is_evergreen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -30,6 +31,7 @@ from memory_kb.store.changes import (
     remove,
     set_body,
     with_links,
+    with_words,
     write_file,
 )
 from memory_kb.store.file_edits import NoteText, find_note
@@ -38,6 +40,9 @@ from memory_kb.text import encode, first_free, hash_of, parse_date, pluralize, s
 from memory_kb.vault import Vault
 
 _TAGS = ("inverted", "anti-pattern")
+_NEGATIVE = re.compile(
+    r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
+)
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650
 
@@ -46,13 +51,15 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     """Return a proposed warning for every rule that failed too often, and the changes that need no proposal.
 
     Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
-    they failed are skipped. An approval that somebody wrote into the proposal's file by hand is completed.
+    they failed are skipped. A rule that is negative already is flagged. An approval that somebody wrote into
+    the proposal's file by hand is completed.
     """
     held = list(memories)
     waiting = frozenset(
         spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
     )
     learnings: dict[str, Learning] = {}
+    changes: list[Change | None] = []
     for memory in playbook.active_rules(held):
         is_due = (
             memory.kind == "rule"
@@ -60,12 +67,30 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
             and not playbook.was_reviewed(memory)
             and playbook.needs_inversion(playbook.read_evidence(memory))
         )
-        if is_due and spot_of(memory.id, memory) not in waiting:
-            learning = _propose(memory)
-            learnings.setdefault(learning.key, learning)
-    approved = (one for one in held if one.is_live and is_in_review(one))
-    changes = [change for one in approved for change in plan_replacement(one, held, only_new=True)]
+        if is_due and not is_negative(playbook.rule_text(memory)):
+            if spot_of(memory.id, memory) not in waiting:
+                learning = _propose(memory)
+                learnings.setdefault(learning.key, learning)
+        elif is_due or playbook.DEPRECATION in memory.words("flags"):
+            left = [word for word in memory.words("flags") if word != playbook.DEPRECATION]
+            flags: Value = with_words(memory, "flags", playbook.DEPRECATION) if is_due else left
+            said = f"Flagged as {playbook.DEPRECATION}" if is_due else "No candidate any more"
+            reason = f"{said}: negative already, {playbook.read_evidence(memory).described}."
+            changes.append(plan_fields(memory, {"flags": flags}, reason))
+    for proposal in held:
+        if proposal.is_live and is_in_review(proposal):
+            changes += plan_replacement(proposal, held, only_new=True)
     return tuple(learnings.values()), changes
+
+
+def is_negative(text: str) -> bool:
+    """Return whether a rule says what not to do.
+
+    Example:
+        >>> is_negative("Never push to main."), is_negative("Notify the owner first.")
+        (True, False)
+    """
+    return _NEGATIVE.match(text.lstrip(" *_`\"'")) is not None
 
 
 def _propose(memory: Memory) -> Learning:
