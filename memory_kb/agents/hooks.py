@@ -315,7 +315,7 @@ class Hooks:
     def _claims(self) -> ClaimChecks:
         from memory_kb.context.entry_lines import ClaimChecks
 
-        return ClaimChecks(self._vault, _GIT_SECONDS, with_commits=True)
+        return ClaimChecks(self._vault, _GIT_SECONDS)
 
     def shown_now(self) -> frozenset[str]:
         """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""

@@ -19,9 +19,9 @@ from memory_kb.text import load_json
 #: A longer input is not looked at.
 MAX_INPUT = 16_000_000
 _COPILOT_TEXT = "text_result_for_llm"
-_SESSIONS = ("session_id", "conversation_id", "sessionId")
+_SESSIONS = ("session_id", "conversation_id")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
-_RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
+_RESULTS = ("tool_response", "tool_output", "tool_result")
 #: How Gemini CLI puts what a hook gave before the prompt, and frames and ends what a command printed.
 _HOOK_CONTEXT = lazy_regex(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
 _FRAME = lazy_regex(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
@@ -155,13 +155,12 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
     if error or str(values.get("hook_event_name")).endswith("ToolUseFailure"):
         return False
     answer = result if isinstance(result, dict) else {}
-    marks = (answer.get("is_error") is True, answer.get("isError") is True, answer.get("success") is False)
     kind = answer.get("result_type")
-    if any(marks) or answer.get("error") or kind not in (None, "success"):
+    if answer.get("isError") is True or answer.get("error") or kind not in (None, "success"):
         return False
     printed = _EXIT.search(text_of(answer.get("llmContent")))
     printed = printed or _COPILOT_EXIT.search(text_of(answer.get(_COPILOT_TEXT)))
-    code = int(printed[1]) if printed else answer.get("exit_code", answer.get("exitCode"))
+    code = int(printed[1]) if printed else answer.get("exitCode")
     if type(code) is int:
         return code == 0
     return True if kind == "success" or agent.name in ("claude-code", "gemini-cli") else None

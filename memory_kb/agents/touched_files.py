@@ -41,7 +41,7 @@ def find_touched_file(call: HookCall, project: Path) -> str | None:
     elif _SHOWS.match(command):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
         paths = [path_in_project(word, project, here) for word in words if not word.startswith("-")]
-    elif any(_PATCH in str(value) for value in args.values()):
+    else:
         paths = [one.path for one in read_edits(args, project, here)]
     return next((path for path in paths if path and (project / path).is_file()), None)
 
@@ -50,8 +50,8 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None) -> lis
     """Return what a tool would do to files of a project, each with its text before and after."""
     from memory_kb.learning.guards import Edit
 
-    texts = (args.get(name) for name in ("command", "input", "patch", "value"))
-    patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(_PATCH)), None)
+    texts = (text for text in args.values() if isinstance(text, str))
+    patch = next((text for text in texts if text.lstrip().startswith(_PATCH)), None)
     named = named_file(args)
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
     edits = list[Edit]()

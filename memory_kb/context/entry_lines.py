@@ -31,18 +31,15 @@ class ClaimChecks:
 
     Git may take `git_seconds` to find cited files that are not where they were. Without a vault all entries are kept.
 
-    Attributes:
-        marks: what is beside some entries in the text, by their ids.
-        stale: the entries that cite what has changed since.
+    `marks` are what is beside the entries that cite what has changed since, by their ids.
     """
 
-    def __init__(self, vault: "Vault | None" = None, git_seconds: float = 0.0, *, with_commits: bool = False) -> None:
-        self._vault, self._git_seconds, self._with_commits = vault, git_seconds, with_commits
+    def __init__(self, vault: "Vault | None" = None, git_seconds: float = 0.0) -> None:
+        self._vault, self._git_seconds = vault, git_seconds
         self._files: ProjectFiles | None = None
         self._kept: dict[tuple[str, str], bool] = {}
         self._withheld: Counter[str | None] = Counter()
         self.marks: dict[str, str] = {}
-        self.stale: set[str] = set()
 
     def is_kept(self, memory: Memory) -> bool:
         """Return whether an entry may be given; where what it cites has changed, note that."""
@@ -58,11 +55,9 @@ class ClaimChecks:
         from memory_kb.store.project_files import project_files
 
         self._files = self._files or project_files(vault, self._git_seconds)
-        state = assess(memory, self._files, vault.today(), with_commits=self._with_commits)
+        state = assess(memory, self._files, vault.today(), with_commits=False)
         if mark := as_line(say_mark(state), _MARK_LENGTH):
             self.marks[memory.id] = mark
-        if state.is_stale:
-            self.stale.add(memory.id)
         # What always holds is withheld by its own word alone.
         is_always = memory.place.learning_type == "institutional"
         is_withheld = state.is_void and not (is_always and state.verdict != "over")

@@ -282,7 +282,7 @@ class Contexts:
         notices = (*self._index.take_notices(), *degraded, *context.oversize, *claims.say_withheld())
         return context._replace(
             degraded=(*notices, counter.notice) if counter.notice else notices,
-            stale=tuple(entry_id for entry_id in context.ids if entry_id in claims.stale),
+            stale=tuple(entry_id for entry_id in context.ids if entry_id in claims.marks),
         )
 
     def _gather(
