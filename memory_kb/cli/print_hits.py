@@ -122,6 +122,7 @@ def _highlight(text: str, query: str) -> str:
     """Return a text with the words of a query emphasised, where colour is wanted."""
     if not use_colour():
         return text
-    from memory_kb.context.highlight import mark
+    from memory_kb.context.highlight import read_query_words
 
-    return "".join(style(one.text, fg="yellow", bold=True) if one.is_hit else one.text for one in mark(text, query))
+    pieces = enumerate(read_query_words(query).split(text))
+    return "".join(style(piece, fg="yellow", bold=True) if number % 2 else piece for number, piece in pieces)

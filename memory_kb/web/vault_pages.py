@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
-from memory_kb.context.highlight import Stretch, mark, mark_words, read_query_words
+from memory_kb.context.highlight import read_query_words
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.index.doctor import LintPass
 from memory_kb.index.link_map import LinkMap
@@ -32,7 +32,7 @@ class ShownHit(NamedTuple):
     """A hit with its text as HTML; only what is in this vault has a page."""
 
     hit: Hit
-    title: tuple[Stretch, ...]
+    title: list[str]
     passage: Markup
     is_here: bool = True
 
@@ -73,7 +73,7 @@ def _draw_search(
 
         def show(hit: Hit) -> ShownHit:
             passage = render_passage(without_title(hit.text, hit.title), asked.query, hit.path)
-            return ShownHit(hit, mark(hit.title, asked.query), passage, hit.vault in (None, own))
+            return ShownHit(hit, read_query_words(asked.query).split(hit.title), passage, hit.vault in (None, own))
 
         found["notes"] = [[show(hit) for hit in hits] for hits in found["result"].notes]
     elif asked.is_filtered:
@@ -136,7 +136,7 @@ def _without_action(found: re.Match[str]) -> str:
     return f"<{close}{name}{kept}>"
 
 
-def _mark_html(html: str, wanted: re.Pattern[str] | None) -> str:
+def _mark_html(html: str, wanted: re.Pattern[str]) -> str:
     """Return HTML with the words of a query marked, but for those in formulas."""
     pieces, is_formula = [], False
     for number, piece in enumerate(re.split(r"(<[^>]*>)", html)):
@@ -144,8 +144,8 @@ def _mark_html(html: str, wanted: re.Pattern[str] | None) -> str:
         if number % 2 or is_formula:
             pieces.append(piece)
             continue
-        words = mark_words(unescape(piece), wanted)
-        pieces += [f"<mark>{escape(one.text)}</mark>" if one.is_hit else escape(one.text) for one in words]
+        words = enumerate(map(escape, wanted.split(unescape(piece))))
+        pieces += [f"<mark>{word}</mark>" if place % 2 else word for place, word in words]
     return "".join(pieces)
 
 
@@ -297,12 +297,11 @@ def show_session(request: PageRequest) -> Response:
     )  # fmt: skip
 
 
-def read_snippet(text: str) -> tuple[Stretch, ...]:
-    """Return a snippet of the session search cut at what it marks.
+def read_snippet(text: str) -> list[str]:
+    """Return a snippet of the session search cut at what it marks, which is at odd places.
 
     Example:
-        >>> [piece.text for piece in read_snippet("a >>>flaky<<< test") if piece.is_hit]
-        ['flaky']
+        >>> read_snippet("a >>>flaky<<< test")
+        ['a ', 'flaky', ' test']
     """
-    pieces = re.split(r">>>(.*?)<<<", text, flags=re.DOTALL)
-    return tuple(Stretch(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)
+    return re.split(r">>>(.*?)<<<", text, flags=re.DOTALL)
