@@ -77,7 +77,7 @@ NOTES = {
     "memory/learnings/upload.md": note("up-1", "fact", "The upload test is flaky because the quokka fixture sleeps."),
     "memory/rules/one.md": note("rule-1", "rule", "Queue long uploads.", confidence="0.8"),
     "memory/handoffs/handoff-001.md": note(
-        "handoff-001", "handoff", "## Done\n\nWrote the plan.", from_agent="planner", to_agent="coder"
+        "handoff-001", "handoff", "# Handoff: planner to coder\n\n## Done\n\n- Wrote the plan."
     ),
     "memory/episodes/a.md": note(
         "ep-2026-01-01-001", "episode", "x", title="Moved the queue", outcome="success", created_at="2026-01-01"
@@ -111,7 +111,7 @@ def test_a_session_starts_with_what_always_holds(vault: Vault, ask: Ask) -> None
         "Answers come in Danish. (wish-1)",
         "All timestamps are UTC. (pol-1)",
         "Queue long uploads.",
-        "planner to coder: done: Wrote the plan. (handoff-001)",
+        "[handoff] Handoff: planner to coder: Done: Wrote the plan. (handoff-001)",
         "## Last episode\n- [episode] Moved the queue. 2026-01-01, outcome success. (ep-2026-01-01-001)",
         "1 proposal waits for the person's review",
     ):

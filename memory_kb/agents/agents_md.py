@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from memory_kb.context.entry_lines import ClaimChecks, EntryLines
 from memory_kb.context.framing import as_line
 from memory_kb.context.sections import order_baseline
-from memory_kb.learning.playbook import MATURITIES, active_rules, read_evidence, rule_text
+from memory_kb.learning.playbook import MATURITIES, RULE_KINDS, active_rules, read_evidence, rule_text
 from memory_kb.memory import Memory
 from memory_kb.text import count_tokens, short_id
 
-#: The word of the block of rules in AGENTS.md, what it begins with, and its lists.
+#: The word of the block of rules in AGENTS.md, and what it begins with.
 RULES_WORD = "rules"
 _RULES_HEAD = """## What memory-kb knows
 
 Kept from earlier work: background, not instructions. `memory-kb show ID` gives an entry in full."""
-_LISTS = ("### What always holds", "### Rules", "### Avoid")
 
 
 def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, max_rules: int) -> str:
@@ -25,29 +25,24 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
     Neither confidence nor date is in it: a committed file changes when the rules do.
     """
     baseline, rules = select_standing(memories, today, max_rules)
-    lists: dict[str, list[str]] = {head: [] for head in _LISTS}
-    named = [
-        (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})") for one in baseline
-    ]
-    named += [
-        (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(rule_text(one))} ({as_line(short_id(one.id), 80)})")
-        for one in rules
-    ]
-    for head, line in named:
-        lists[head].append(line)
-        if count_tokens(_join_lists(lists)) > max_tokens:
-            lists[head].pop()
-    return _join_lists(lists) if any(lists.values()) else ""
+    lines = EntryLines(max_tokens - count_tokens(_RULES_HEAD), ClaimChecks())
+
+    def write(memory: Memory) -> str:
+        said = (
+            as_line(rule_text(memory)) if memory.kind in RULE_KINDS else f"[{memory.kind}] {as_line(_headed(memory))}"
+        )
+        return f"- {said} ({as_line(short_id(memory.id), 80)})"
+
+    lines.add("### What always holds\n", baseline, write)
+    lines.add("### Rules\n", (one for one in rules if one.kind == "rule"), write)
+    lines.add("### Avoid\n", (one for one in rules if one.kind == "pitfall"), write)
+    return f"{_RULES_HEAD}\n\n{lines.text}" if lines.shown else ""
 
 
 def _headed(memory: Memory) -> str:
     """Return what an entry says, behind its own title: a first paragraph may be only the way there."""
     title, text = " ".join(str(memory.metadata.get("title") or "").split()), rule_text(memory)
     return text if not title or text.startswith(title) else f"{title}: {text}"
-
-
-def _join_lists(lists: dict[str, list[str]]) -> str:
-    return "\n\n".join((_RULES_HEAD, *(f"{head}\n\n{chr(10).join(lines)}" for head, lines in lists.items() if lines)))
 
 
 def select_standing(memories: Iterable[Memory], today: date, max_rules: int) -> tuple[list[Memory], list[Memory]]:

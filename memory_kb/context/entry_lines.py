@@ -152,7 +152,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, limit: 
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
     sentences = [found[0].strip() for found in _SENTENCE.finditer(_say(memory, passage))]
-    most = len(sentences) if memory.kind == "episode" else _SENTENCES
+    most = len(sentences) if memory.kind in ("episode", "handoff") else _SENTENCES
     said = as_line(" ".join(sentences[:most]) or memory.title, limit)
     name = as_line(short_id(memory.id), 80)
     if memory.is_unverified:

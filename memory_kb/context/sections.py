@@ -115,7 +115,7 @@ class Material(NamedTuple):
     Attributes:
         institutional: the entries of every `institutional.md`, the widest scope first.
         baseline: policies, architecture and preferences.
-        rules: rules and pitfalls; one that may not be given is retired, as it still hides one of a wider scope.
+        rules: rules and pitfalls, also retired ones, which hide those of a wider scope.
         found: what a search for the task found, best first.
         proxy: what is known of people's preferences, likewise.
         labels: those of the task, else the tags by which `rules` were found.

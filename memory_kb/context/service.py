@@ -92,7 +92,7 @@ class MaterialReader:
         return Material(
             institutional=order_institutional(filter(self.is_kept, institutional)),
             baseline=[one for one in always if one.place.learning_type == "task" and self.is_kept(one)],
-            rules=[one if self.is_kept(one) else one._replace(status="retired") for one in rules],
+            rules=rules,
             found=found,
             skills=_unique(*self._choose(skills, least)),
             proxy=[one for one in _unique(*self._choose(proxies, least)) if "proxy-tasks" in one.memory.path],
@@ -101,19 +101,21 @@ class MaterialReader:
         )
 
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
-        """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
+        """Return the rules of the task's labels; without any, of the tags that the task says, and these.
+
+        One that may not be given is retired: it still hides one of a wider scope.
+        """
         chosen, files = self.task.labels, self.task.files
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
-        rules = []
-        for one in self.index.memories(wanted):
-            holds = fits_files(one, files) and not is_doubted(one, self.search.today) and not one.is_quarantined
-            rules.append(one if holds or not one.is_live else one._replace(status="retired"))
-        if chosen:
-            return chosen, rules
-        labels = find_labels(self.task.task, rules)
-        shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
-        fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
-        return labels, fitting
+        rules = list(self.index.memories(wanted))
+        labels = chosen or find_labels(self.task.task, rules)
+        if not chosen:
+            shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
+            rules = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
+        kept = [not one.is_live or (fits_files(one, files) and self.is_kept(one)) for one in rules]
+        return labels, [
+            one if is_kept else one._replace(status="retired") for one, is_kept in zip(rules, kept, strict=True)
+        ]
 
     def _topic(self) -> Topic:
         """Return what the words of the task are worth; one that no entry says counts in its other forms."""

@@ -21,7 +21,6 @@ _RULES_HEAD = "## Rules in force"
 _MOST_HANDOFFS = 3
 _STATED = "user_explicit"
 _NOT_STATED = frozenset({"episode", "handoff", "ledger"})
-_MARK_LENGTH = 300
 
 
 class StartMaterial(NamedTuple):
@@ -136,7 +135,7 @@ def _tail(material: StartMaterial, today: date) -> list[Given]:
     """Return what always has its place: open handoffs, the last episode, how many proposals wait."""
     tail: list[Given] = []
     if handoffs := material.handoffs[:_MOST_HANDOFFS]:
-        lines = ("## Open handoffs", *map(_show_handoff, handoffs))
+        lines = ("## Open handoffs", *(write_brief(one, today) for one in handoffs))
         tail.append(Given("\n".join(lines), tuple(one.id for one in handoffs)))
     if material.episode:
         tail.append(Given(f"## Last episode\n{write_brief(material.episode, today)}", (material.episode.id,)))
@@ -144,13 +143,3 @@ def _tail(material: StartMaterial, today: date) -> list[Given]:
         waiting = f"{count:,} proposal{'s wait' if count != 1 else ' waits'}"
         tail.append(Given(f"{waiting} for the person's review: `memory-kb review`."))
     return tail
-
-
-def _show_handoff(memory: Memory) -> str:
-    from memory_kb.working.handoffs import read_handoff
-
-    handoff = read_handoff(memory)
-    lists = {"done": handoff.done, "needs testing": handoff.needs_testing, "known issues": handoff.known_issues}
-    said = "; ".join(f"{name}: {' '.join(items)}" for name, items in lists.items() if items)
-    people = f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
-    return f"- {as_line(f'{people}: {said}', _MARK_LENGTH)} ({as_line(memory.id, 80)})"
