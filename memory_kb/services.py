@@ -99,20 +99,10 @@ class Services:
 
     def close(self) -> None:
         """Close the indexes; they are opened again when they are used again."""
-        if "index" in self.__dict__:
-            self.index.close()
-        if "searching" in self.__dict__:
-            self.searching.close()
-        if "_for_hooks" in self.__dict__:
-            self._for_hooks.close()
+        for name in {"index", "searching", "_for_hooks"} & self.__dict__.keys():
+            getattr(self, name).close()
 
     # Services over another vault, index or writer.
-
-    def _find_claim_problems(self) -> Iterator[Problem]:
-        return self.citations.problems()
-
-    def _has_changed_files(self, session: str) -> bool:
-        return self.traces.has_changed_files(session)
 
     def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
@@ -157,9 +147,6 @@ class Services:
         vault = _without_model(self.vault)._replace(trusts_watcher=True)
         index = VaultIndex(vault, time_limit=_HOOK_INDEX_SECONDS)
         return Services(vault, index=index)
-
-    def _needs_background_update(self) -> bool:
-        return "_for_hooks" in self.__dict__ and self._for_hooks.index.needs_background_update
 
     def _open_past(self, vault: Vault) -> Self:
         """Return the services of a vault as it was at a revision; they have no vectors."""
@@ -206,7 +193,10 @@ class Services:
     def indexing(self) -> Indexing:
         from memory_kb.index.indexing import Indexing
 
-        return Indexing(self.vault, self.index, lambda: self.writer, self._find_claim_problems)
+        def find_claim_problems() -> Iterator[Problem]:
+            return self.citations.problems()
+
+        return Indexing(self.vault, self.index, lambda: self.writer, find_claim_problems)
 
     @cached_property
     def watching(self) -> Watching:
@@ -410,7 +400,10 @@ class Services:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.memories, recognise, self._has_changed_files)
+        def has_changed_files(session: str) -> bool:
+            return self.traces.has_changed_files(session)
+
+        return Outcomes(self.vault, self.writer, self.memories, recognise, has_changed_files)
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -465,7 +458,7 @@ class Services:
     def hooks(self) -> Hooks:
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update)
+        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index)
 
 
 class IdleMaintenance:

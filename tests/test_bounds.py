@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 OpenKB = Callable[..., KnowledgeBase]
 
 
+def test_a_number_of_any_length_is_refused_in_a_sentence(folder: Path, run: Run) -> None:
+    huge = f'{{"role": "user", "content": "Feed the walrus.", "n": {"1" * 100_000}}}'
+    appended = run("session", "append", "s", "--vault", folder, stdin=huge)
+    assert (appended.returncode, "not a JSON object" in appended.stderr) == (4, True)
+    hooked = run("hook", "prompt", "--vault", folder, stdin=huge)
+    assert (hooked.returncode, hooked.stderr) == (0, "")
+
+
 def test_a_hook_that_is_sent_too_much_says_so_in_its_log(folder: Path, run: Run) -> None:
     said = f'{{"session_id": "s", "prompt": "{"x" * 17_000_000}"}}'
     done = run("hook", "prompt", "--vault", folder, stdin=said)

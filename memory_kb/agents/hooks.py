@@ -60,17 +60,10 @@ class Hooks:
     The index is loaded only by what gives context, and waits for nobody.
     """
 
-    def __init__(
-        self,
-        vault: Vault,
-        sessions: Sessions,
-        get_index: Callable[[], VaultIndex],
-        needs_background_update: Callable[[], bool],
-    ) -> None:
+    def __init__(self, vault: Vault, sessions: Sessions, get_index: Callable[[], VaultIndex]) -> None:
         self._vault = vault
         self._sessions = sessions
         self._get_index = get_index
-        self._needs_background_update = needs_background_update
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
         """Log what an agent sends, and give it what it should know now.
@@ -106,7 +99,7 @@ class Hooks:
         if is_prompt:
             texts.append(self._prompt_context(call, agent))
         context = "\n\n".join(filter(None, texts))
-        needs_background_update = (is_start or is_prompt) and self._needs_background_update()
+        needs_background_update = (is_start or is_prompt) and self._get_index().needs_background_update
         return HookAnswer(format_answer(agent, event, context), sessions_to_end, needs_background_update)
 
     def _owes_start(self, call: HookCall, agent: Agent) -> bool:

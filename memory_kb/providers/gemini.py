@@ -29,7 +29,6 @@ _TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIE
 def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Client]:
     """Return a client of the package that takes nothing from the environment, and its HTTP client."""
     import logging
-    import ssl
 
     from google import genai
     from google.genai.client import DebugConfig
@@ -37,13 +36,10 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
 
     address = base_url or USUAL_ADDRESS
     http_client = open_http_client(address, {"x-goog-api-key": key})
-    # Clients for asynchronous calls, which are never made, would load all certificates twice.
-    empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     options = HttpOptions(
         base_url=address,
         api_version="v1beta",
         httpx_client=http_client,
-        async_client_args={"verify": empty, "ssl": empty},
     )
     # It would warn of two keys in the environment, though it is given one.
     logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
