@@ -73,13 +73,7 @@ class FileStat(NamedTuple):
 
         Its time may be a year beyond 2262, its inode a hash of 64 bits (mergerfs, ReFS).
         """
-        mtime, inode = found.st_mtime_ns, found.st_ino
-        if inode > _LARGEST or not -_LARGEST <= mtime <= _LARGEST:
-            mtime, inode = to_int64(mtime), to_int64(inode)
-        return cls(path, os_path, found.st_size, mtime, inode)
-
-
-_LARGEST = 2**63 - 1
+        return cls(path, os_path, found.st_size, to_int64(found.st_mtime_ns), to_int64(found.st_ino))
 
 
 def to_int64(number: int) -> int:

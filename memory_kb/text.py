@@ -191,6 +191,8 @@ def readable_name(name: str) -> str:
         >>> readable_name("tea.md"), readable_name("caf\\udce9.md")
         ('tea.md', 'caf\\\\xe9.md')
     """
+    if name.isascii():
+        return name
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:

@@ -167,37 +167,16 @@ class _Walker:
     def _list(self, folder: str, prefix: str) -> list[Item]:
         """Return a folder's files and sub-folders `(path/, os_path)` in path order."""
         found: list[Item] = []
-        only_note = self._holds_only_a_note(prefix)
-        ignored = self._is_ignored
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    name = entry.name
-                    if name[0] == ".":
-                        continue
-                    # The most frequent case without a call: an ordinary note with an ordinary name.
-                    if (
-                        name.endswith(".md")
-                        and name.isprintable()
-                        and entry.is_file(follow_symlinks=False)
-                        and name not in _NOT_NOTES
-                        and not only_note
-                    ):
-                        path = prefix + name
-                        if not ignored(path):
-                            try:
-                                state = entry.stat(follow_symlinks=False)
-                            except FileNotFoundError:
-                                continue
-                            found.append(FileStat.of(path, entry.path, state))
-                    else:
+                    if entry.name[0] != ".":
                         self._add(entry, prefix, found)
         except FileNotFoundError:
             return []
         except OSError as exc:
             self._problems.append(Problem(prefix or "./", 1, f"{UNLISTED}: {exc.strerror}; what is in it is skipped"))
-        if len(found) > 1:
-            found.sort(key=itemgetter(0))
+        found.sort(key=itemgetter(0))
         return found
 
     def _add(self, entry: os.DirEntry[str], prefix: str, found: list[Item]) -> None:
