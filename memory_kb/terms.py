@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 
 from memory_kb.lazy_regex import lazy_regex
@@ -31,18 +30,9 @@ _SIGNS = lazy_regex(r"[^\w\s]+")
 _PLUS_PLUS = lazy_regex(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = lazy_regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
 _LAST_WORD = lazy_regex(r"\w+$")
-
-
-@functools.cache
-def _cjk_run() -> re.Pattern[str]:
-    """Return the expression for a CJK run, which is costly to compile and which most vaults never need."""
-    return re.compile(f"[{_CJK}]+|[{_SPACELESS}]+")
-
-
-@functools.cache
-def _cut_run() -> re.Pattern[str]:
-    """Return the expression for a run of a script whose words are cut into terms."""
-    return re.compile(f"[{_CJK}]+|[{_SPACELESS}]+|[{_GLUED}]+")
+#: A run of a script without spaces, and of one whose words are cut into terms.
+_CJK_RUN = lazy_regex(f"[{_CJK}]+|[{_SPACELESS}]+")
+_CUT_RUN = lazy_regex(f"[{_CJK}]+|[{_SPACELESS}]+|[{_GLUED}]+")
 
 
 def has_cjk(text: str) -> bool:
@@ -52,7 +42,7 @@ def has_cjk(text: str) -> bool:
         >>> has_cjk("Größe"), has_cjk("検索する"), has_cjk("שלום")
         (False, True, False)
     """
-    return not text.isascii() and _cjk_run().search(text) is not None
+    return not text.isascii() and _CJK_RUN.search(text) is not None
 
 
 def needs_cutting(text: str) -> bool:
@@ -62,7 +52,7 @@ def needs_cutting(text: str) -> bool:
         >>> needs_cutting("Größe"), needs_cutting("検索する"), needs_cutting("שלום")
         (False, True, True)
     """
-    return not text.isascii() and _cut_run().search(text) is not None
+    return not text.isascii() and _CUT_RUN.search(text) is not None
 
 
 def run_terms(run: str) -> list[str]:
@@ -127,7 +117,7 @@ def cut_word(word: str) -> Iterator[tuple[str, bool]]:
         [('Obsidian', False), ('同期', True), ('v2', False)]
     """
     end = 0
-    for run in () if word.isascii() else _cut_run().finditer(word):
+    for run in () if word.isascii() else _CUT_RUN.finditer(word):
         if run.start() > end:
             yield word[end : run.start()], False
         yield run.group(), True

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from memory_kb.text import load_json
 def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
     """Write some objects at the end of a file with one write, making file and folder where there are none.
 
-    A line that a killed writer left unfinished is closed first. With `force` they are on the disk when this returns.
+    With `force` they are on the disk when this returns.
     """
-    data = b"".join(map(dump_line, lines))
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     try:
         descriptor = open_regular(path, flags)
@@ -24,13 +24,18 @@ def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool 
         make_folder(path.parent)
         descriptor = open_regular(path, flags)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-        size = stream.seek(0, os.SEEK_END)
-        if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
-            data = b"\n" + data
-        while data:
-            data = data[stream.write(data) :]
+        append_bytes(stream, b"".join(map(dump_line, lines)))
         if force:
             os.fsync(stream.fileno())
+
+
+def append_bytes(stream: FileIO, data: bytes) -> None:
+    """Write lines at the end of an open file; a line that a killed writer left unfinished is closed first."""
+    size = stream.seek(0, os.SEEK_END)
+    if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
+        data = b"\n" + data
+    while data:
+        data = data[stream.write(data) :]
 
 
 def dump_line(line: Mapping[str, Any]) -> bytes:

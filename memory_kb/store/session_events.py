@@ -21,8 +21,6 @@ _MARK = 40
 
 def printable_line(text: str) -> str:
     """Return a short name on one line."""
-    if len(text) <= 400 and text.isascii() and text.isprintable() and " " not in text:
-        return text
     return " ".join(text[:400].encode("utf-8", "replace").decode().split())
 
 

@@ -17,6 +17,7 @@ from memory_kb.injected_text import classify_own_text, is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.private_text import cut_private
 from memory_kb.regular_files import create_regular, make_folder, open_for_reading, open_regular
+from memory_kb.store.json_lines import append_bytes
 from memory_kb.store.logs import format_time
 from memory_kb.store.session_events import (
     MAX_EVENT_TEXT,
@@ -154,56 +155,43 @@ class SessionWriter:
         self._stream, self._session = stream, session
         reader = BufferedReader(stream)
         self.first = _parsed(reader.read(_TAIL).partition(b"\n")[0])
-        self._size = reader.seek(0, os.SEEK_END)
-        reader.seek(max(0, self._size - 1))
-        self._is_torn = reader.read() not in (b"", b"\n")
-        self.last = _find_last(reader, self._size)
+        self.last = _find_last(reader)
         reader.detach()
         self.seq = self.last.seq if self.last else 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
-        return self._size == 0
+        return self.last is None
 
     def append(self, event: Event) -> Event:
-        """Write an event as the next line, with one write.
-
-        A line that a killed writer left unfinished is closed first, by the same write. When the disk is full, nothing
-        of the line stays.
+        """Write an event as the next line, with one write; when the disk is full, nothing of the line stays.
 
         Raises:
             OSError: it cannot be written; the error names the session.
         """
         self.seq += 1
         numbered = event._replace(session=self._session, seq=self.seq)
-        line = (b"\n" if self._is_torn else b"") + format_event(numbered)
-        written = 0
+        size = self._stream.seek(0, os.SEEK_END)
         try:
-            while written < len(line):
-                written += self._stream.write(line[written:])
+            append_bytes(self._stream, format_event(numbered))
         except OSError as exc:
-            if written:
-                self._stream.truncate(self._size)
+            self._stream.truncate(size)
             raise OSError(exc.errno, exc.strerror, f"the log of session {self._session}") from exc
-        self._size += len(line)
-        self._is_torn = False
         self.first = self.first or numbered
         self.last = numbered
         return numbered
 
 
-def _find_last(stream: IO[bytes], size: int) -> Event | None:
-    """Return the last event that has a number, looking back as far as needed."""
-    for length in (_TAIL, 8 * _TAIL, 64 * _TAIL, 512 * _TAIL):
-        start = stream.seek(max(0, size - length))
+def _find_last(stream: IO[bytes]) -> Event | None:
+    """Return the last event that has a number, from the end of a file or else from all of it."""
+    size = stream.seek(0, os.SEEK_END)
+    for start in (max(0, size - _TAIL), 0):
+        stream.seek(start)
         lines = stream.read().split(b"\n")
-        for line in reversed(lines[1:] if start else lines):
-            event = _parsed(line)
-            if event and event.seq:
-                return event
-        if not start:
-            break
+        events = map(_parsed, reversed(lines[1:] if start else lines))
+        if last := next((event for event in events if event and event.seq), None):
+            return last
     return None
 
 
