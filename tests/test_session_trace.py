@@ -32,10 +32,7 @@ def test_the_outcome_follows_a_rule(trace: Trace, outcome: str) -> None:
 
 
 def test_what_a_person_corrects_later_is_no_constraint() -> None:
-    said = (
-        "From now on, write docstrings in Google style.",
-        "I prefer NumPy style docstrings instead of Google style.",
-    )
+    said = ("From now on, write docstrings in Google style.", "We no longer write docstrings in Google style.")
     events = [user("Fix all of it now."), *(user(one) for one in said), user("Never push to master.")]
     (trace,) = trace_session("s", [Event(**one) for one in events])
     assert trace.constraints == ("Never push to master.",)
