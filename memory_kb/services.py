@@ -374,7 +374,6 @@ class Services:
 
         return Extraction(
             self.vault,
-            self.writer,
             self.memories,
             self.rule_gate,
             self.stage,

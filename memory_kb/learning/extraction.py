@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, explain_failure
@@ -23,7 +22,7 @@ from memory_kb.learning.extraction_scopes import (
     find_known,
     show_sources,
 )
-from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
+from memory_kb.learning.ingest import DELETED_BEFORE, Learning, newest
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.learning.stages import Stages
@@ -39,7 +38,6 @@ from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog
 from memory_kb.store.session_log import SessionFiles, find_id
-from memory_kb.store.writer import Writer
 from memory_kb.text import count_tokens
 from memory_kb.vault import Vault
 
@@ -225,10 +223,23 @@ class ExtractionReport:
         return f"{len(self.scopes) - outcomes['failed'] - outcomes['skipped']}/{len(self.scopes)} scopes succeeded"
 
 
-class _ScopeResult(NamedTuple):
-    report: ScopeReport
-    learnings: Sequence[Learning] = ()
-    answered: Sequence[str] = ()
+class _Answer(NamedTuple):
+    """What a model answered to a question, or the problem why it did not."""
+
+    question: ScopeQuestion
+    found: Sequence[Extracted] = ()
+    dropped: Sequence[str] = ()
+    problem: str = ""
+
+
+def _ask(question: ScopeQuestion, llm: Llm) -> _Answer:
+    try:
+        found, dropped = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+    except MemoryKBError as exc:
+        return _Answer(question, problem=explain_failure(exc))
+    except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
+        return _Answer(question, problem=f"the answer could not be read ({type(exc).__name__})")
+    return _Answer(question, found, dropped)
 
 
 @dataclass(frozen=True)
@@ -236,7 +247,6 @@ class Extraction:
     """The verb extract."""
 
     _vault: Vault
-    _writer: Writer
     _memories: Memories
     _rule_gate: RuleGate
     _stages: Stages
@@ -263,84 +273,56 @@ class Extraction:
             return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen))
         done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
         finished, model = self._finished(found), None if dry_run else llm
-        reports, runs = list[ScopeReport](), list[RunReport]()
-        # A rollup reads what the scopes before it have just written.
-        first = tuple(scope for scope in chosen if not scope.is_rollup)
-        for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
-            memories = self._memories.all()
-            asked = [self._ask_scope(scope, finished, memories, done, model) for scope in batch]
-            made, run = self._keep(asked, found, again=again)
-            reports += made
-            runs += [run] if run else []
-        return ExtractionReport(found, tuple(reports), tuple(runs))
+        results = [self._extract_scope(scope, finished, done, model, again=again) for scope in chosen]
+        return ExtractionReport(found, tuple(one for one, _ in results), tuple(run for _, run in results if run))
 
-    def _ask_scope(
-        self,
-        scope: ExtractionScope,
-        session: FinishedSession,
-        memories: Sequence[Memory],
-        done: frozenset[str],
-        llm: Llm | None,
-    ) -> _ScopeResult:
-        """Ask about one scope what is not `done`; without a model return what asking would cost."""
+    def _extract_scope(
+        self, scope: ExtractionScope, session: FinishedSession, done: frozenset[str], llm: Llm | None, *, again: bool
+    ) -> tuple[ScopeReport, RunReport | None]:
+        """Ask about one scope what is not `done`, and keep the answers; without a model return what asking would cost.
+
+        A rollup reads what the scopes before it have just written.
+        """
         try:
-            questions = make_questions(scope, session, memories)
+            questions = make_questions(scope, session, self._memories.all())
         except NothingToAsk as exc:
-            return _ScopeResult(ScopeReport(scope.name, "empty", str(exc)))
+            return ScopeReport(scope.name, "empty", str(exc)), None
         new = [question for question in questions if question.digest not in done]
         if not new:
-            return _ScopeResult(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
+            return ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"), None
         if llm is None:
             sizes = (count_tokens(one.prompt) + count_tokens(json.dumps(one.schema)) for one in new)
             costs = (estimate(self._vault.settings.llm, size) for size in sizes)
-            return _ScopeResult(ScopeReport(scope.name, "planned", used=functools.reduce(Metered.plus, costs)))
-        return self._ask_model(new, session, llm)
-
-    def _ask_model(self, questions: Sequence[ScopeQuestion], session: FinishedSession, llm: Llm) -> _ScopeResult:
-        """Ask a model the questions of one scope; a failure concerns this scope alone."""
-        before = self._models.spent.total
-        problems, dropped = list[str](), Counter[str]()
-        learnings, answered = list[Learning](), list[str]()
-        for question in questions:
-            try:
-                found, why_not = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
-            except MemoryKBError as exc:
-                problems.append(explain_failure(exc))
-                continue
-            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
-                problems.append(f"the answer could not be read ({type(exc).__name__})")
-                continue
-            dropped.update(why_not)
-            learnings += make_learnings(question, found, session, self._vault.clock())
-            answered.append(question.digest)
-        outcome = "failed" if problems else "done" if learnings else "quiet"
-        message = "; ".join(dict.fromkeys(problems)) or ("" if learnings else "nothing worth keeping")
-        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+            return ScopeReport(scope.name, "planned", used=functools.reduce(Metered.plus, costs)), None
+        before, now = self._models.spent.total, self._vault.clock()
+        asked = [_ask(question, llm) for question in new]
         used = self._models.spent.total.plus(before, -1)
-        report = ScopeReport(questions[0].scope.name, outcome, message, used, (), reasons)
-        return _ScopeResult(report, learnings, answered)
+        learnings = [one for each in asked for one in make_learnings(each.question, each.found, session, now)]
+        problems = dict.fromkeys(one.problem for one in asked if one.problem)
+        outcome = "failed" if problems else "done" if learnings else "quiet"
+        message = "; ".join(problems) or ("" if learnings else "nothing worth keeping")
+        dropped = Counter(reason for one in asked for reason in one.dropped)
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+        answered = [one.question.digest for one in asked if not one.problem]
+        report = ScopeReport(scope.name, outcome, message, used, dropped=reasons)
+        return self._keep(report, learnings, answered, session.id, again=again)
 
     def _keep(
-        self, asked: Sequence[_ScopeResult], session: str, *, again: bool
-    ) -> tuple[list[ScopeReport], RunReport | None]:
-        learnings = [learning for one in asked for learning in one.learnings]
-        run: RunReport | None = None
-        results = tuple[Ingested, ...]()
-        if learnings:
-            try:
-                with self._writer.lock(*{learning.place.scope for learning in learnings}):
-                    gate = self._rule_gate.gate_for(learnings)
-                    (results, _), run = self._memories.ingest("extract", learnings, again=again, gate=gate)
-            except MemoryKBError as exc:
-                failed = functools.partial(replace, outcome="failed", message=explain_failure(exc))
-                return [failed(one.report) if one.learnings else one.report for one in asked], None
-        kept = (
-            KeptLearning(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in results
-        )
-        if not (run and run.conflicts):
-            answered = (digest for one in asked for digest in one.answered)
+        self, report: ScopeReport, learnings: Sequence[Learning], answered: Sequence[str], session: str, *, again: bool
+    ) -> tuple[ScopeReport, RunReport | None]:
+        """Keep what a scope taught, and record the questions that were answered."""
+        try:
+            gate = self._rule_gate.gate_for(learnings)
+            plan, run = self._memories.ingest("extract", learnings, again=again, gate=gate)
+        except MemoryKBError as exc:
+            return replace(report, outcome="failed", message=explain_failure(exc)), None
+        if not run.conflicts:
             ExtractionLog(self._vault.machine / "log").add(answered, session, self._vault.clock())
-        return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
+        kept = tuple(
+            KeptLearning(one.id, one.path, one.action, one.learning.draft.title or "", one.message)
+            for one in plan.results
+        )
+        return replace(report, kept=kept), run if learnings else None
 
     def _finished(self, session: str) -> FinishedSession:
         talk = read_conversation(self._sessions.read(session))
