@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from memory_kb import KnowledgeBase
-from memory_kb.markdown.code_spans import find_code
 from memory_kb.markdown.links import find_links, find_tags, rewrite_targets
 from memory_kb.web.render import LinkBase, render_note
 
@@ -103,51 +99,3 @@ def test_the_index_and_lint_agree(vault: Callable[[Files], Path], open_kb: Calla
         assert kb.links("c").incoming == ()
         kb.rename("c", "see")
         assert "`[[c]]`" in (folder / "memory/learnings/a.md").read_text(encoding="utf-8")
-
-
-# -- against CommonMark ----------------------------------------------------------------------
-
-_LINES = (
-    *(
-        "`x{}`",
-        "text {}",
-        "``d ` {}``",
-        "# head {}",
-        "",
-        "",
-        "    indented {}",
-        "\ttab {}",
-        "   three {}",
-        "      deep {}",
-    ),
-    *(
-        "```sh",
-        "```",
-        "~~~",
-        "  ```",
-        "- ```",
-        "> ```",
-        "- item {}",
-        "  more {}",
-        "1. number {}",
-        "  - sub {}",
-        "* star {}",
-    ),
-    *("> quote {}", "---", "<!-- c {} -->", "<!-- open {}\n{}\n\nclose -->"),
-)
-
-
-@given(st.lists(st.sampled_from(_LINES), min_size=1, max_size=9))
-def test_code_is_where_commonmark_has_it(lines: list[str]) -> None:
-    text = "".join(f"{line}\n".replace("{}", f"W{number}W") for number, line in enumerate(lines))
-    found = {word for span in find_code(text) for word in re.findall(r"W\d+W", text[span.start : span.end])}
-    assert found == _code_of(text)
-
-
-def _code_of(text: str) -> set[str]:
-    held = []
-    for token in MarkdownIt("commonmark").parse(text):
-        held += [token.content + token.info] if token.type in ("fence", "code_block") else []
-        held += re.findall(r"<!--.*?-->", token.content, re.DOTALL) if token.type == "html_block" else []
-        held += [child.content for child in token.children or () if child.type in ("code_inline", "html_inline")]
-    return set(re.findall(r"W\d+W", " ".join(held)))

@@ -91,43 +91,54 @@ class Fenced(NamedTuple):
 
 
 class FenceState:
-    """Whether the lines of a text, given one after another, are inside a code fence.
+    """Whether the lines of a text, given one after another, are inside a code fence, or indented as code is.
 
     A fence in an item of a list ends with the item, as Markdown has it, closed or not.
     """
 
     def __init__(self) -> None:
         self.mark = ""
-        self.opens = False
+        self.opens = self.is_indented = False
+        self.is_after_blank = True
+        #: The column at which the text of the item begins that the fence is in.
+        self.column = 0
         self._items: list[int] = []
-        self._width = 0
-        self._is_after_blank = False
 
     def advance(self, line: str) -> bool:
         """Return whether a line belongs to a fence."""
-        is_blank, depth = not line.strip(), len(line) - len(line.lstrip(" \t"))
-        was_blank, self._is_after_blank = self._is_after_blank, is_blank
+        bare = line.lstrip(" \t")
+        is_blank, column = not bare.strip(), _columns(line[: len(line) - len(bare)])
+        was_blank, self.is_after_blank = self.is_after_blank, is_blank
         self.opens = False
-        if self.mark and (is_blank or depth >= self._width):
-            found = _FENCE.match(line)
-            is_bare = found is not None and not found[1].strip() and not line[found.end() :].strip()
-            if found and is_bare and found[2][0] == self.mark[0] and len(found[2]) >= len(self.mark):
+        if self.mark and (is_blank or column >= self.column):
+            end = bare.strip()
+            if len(end) >= len(self.mark) and not end.strip(self.mark[0]):
                 self.mark = ""
             return True
         self.mark = ""
+        inside = max((one for one in self._items if one <= column), default=0)
+        self.is_indented = not is_blank and (was_blank or self.is_indented) and column - inside >= _CODE
+        if is_blank or self.is_indented:
+            return False
         found, item = _FENCE.match(line), _ITEM.match(line)
-        if not is_blank and (item or found or was_blank or _HEADING.match(line)):
-            self._items = [width for width in self._items if width <= depth]
+        if item or found or was_blank or _HEADING.match(line):
+            self._items = [one for one in self._items if one <= column]
         if item:
-            self._items.append(_width_of(item))
+            self._items.append(
+                _columns("".join(item.group(1, 2, 3)) if len(item[3]) <= _CODE else f"{item[1]}{item[2]} ")
+            )
         if found:
             self.mark, self.opens = found[2], True
-            self._width = (
-                len(found[1])
-                if found[1].strip()
-                else max((width for width in self._items if width <= depth), default=0)
-            )
+            self.column = _columns(found[1]) if found[1].strip() else inside
         return found is not None
+
+
+#: Text that is indented by so many columns is code.
+_CODE = 4
+
+
+def _columns(text: str) -> int:
+    return len(text.expandtabs(_CODE)) if text else 0
 
 
 def _width_of(item: re.Match[str]) -> int:
