@@ -269,7 +269,7 @@ def test_doctor_repairs_a_drifted_index(run: Run, notes: Path) -> None:
     connection.close()
     sick = run("--vault", notes, "doctor")
     assert sick.returncode == 7
-    assert "indexed differently from what it says" in sick.stdout
+    assert "the full-text index does not agree with the chunks" in sick.stdout
     assert run("--vault", notes, "doctor", "--fix").returncode == 0
     assert run("--vault", notes, "doctor").returncode == 0
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,8 +14,6 @@ from conftest import Files, Run, clean_environment
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index import doctor
-from memory_kb.index.note_chunks import RawNote, ReadNote, read_note
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -57,37 +53,6 @@ def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: byte
     for file in folder.rglob("facts.db"):
         file.write_bytes(content)
     assert first == _said(open_kb(folder))
-
-
-def test_doctor_sees_a_changed_row_behind_what_agreed_before(vault: Vault, open_kb: Open) -> None:
-    folder = vault({"a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"})
-    with open_kb(folder) as kb:
-        kb.sync()
-        assert kb.doctor().problems == kb.doctor().problems == ()
-    with contextlib.closing(sqlite3.connect(folder / ".memory-kb" / ".memory.db")) as connection, connection:
-        connection.execute("UPDATE chunks SET importance = importance + 1 WHERE source = 'b.md'")
-    with open_kb(folder) as kb:
-        assert [str(one) for one in kb.doctor().problems] == ["b.md:1: is indexed differently from what it says"]
-
-
-def test_doctor_cuts_up_only_what_changed_since_it_agreed(
-    vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, cut = vault({"a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"}), list[str]()
-
-    def read(raw: RawNote, *, is_memory: bool) -> ReadNote:
-        cut.append(raw.stat.path)
-        return read_note(raw, is_memory=is_memory)
-
-    monkeypatch.setattr(doctor, "read_note", read)
-    with open_kb(folder) as kb:
-        kb.sync()
-        assert kb.doctor().problems == kb.doctor().problems == ()
-        assert cut == ["a.md", "b.md"]
-        (folder / "b.md").write_text("# B\n\nAnother text.\n")
-        kb.sync()
-        assert kb.doctor().problems == ()
-        assert cut[2:] == ["b.md"]
 
 
 def test_the_page_finds_what_the_last_lint_found(vault: Vault, open_kb: Open) -> None:

@@ -35,7 +35,7 @@ from memory_kb.learning.memories import Memories
 from memory_kb.learning.review import Review
 from memory_kb.markdown.headings import find_anchor
 from memory_kb.markdown.links import find_links as find_text_links
-from memory_kb.markdown.splice import find_entry, read_entries, yaml_span
+from memory_kb.markdown.splice import find_entry, read_entries, refuse_broken, yaml_span
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, Span
 from memory_kb.reports import RunReport
@@ -224,6 +224,7 @@ class EditorActions:
             return self._plan_heading(path, named.line, new, drafts)
         note = self._note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
+        refuse_broken(entry, path)
         way = way_of(entry, note.text, named.way)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")

@@ -35,7 +35,7 @@ from memory_kb.store.walk import is_note_path
 from memory_kb.terms import name_key
 from memory_kb.text import note_name, read_words
 from memory_kb.vault import Vault
-from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
+from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _LONGEST = 200
 _DATED = re.compile(r"\[\d{4}-\d{2}-\d{2}\]\s*")
@@ -133,40 +133,24 @@ def plan_rewrite(
 
 def _rename_in(note: NoteText, renaming: Renaming) -> str:
     """Return a file's text with the name exchanged, in the entry itself and in links to it."""
-    text, pieces, last = renaming.change_heading(note.text, note.path), list[str](), 0
-    for entry in read_entries(text, note.path):
-        pieces += [text[last : entry.span.start], _rename_entry(text, entry, note.path, renaming)]
-        last = entry.span.end
-    return "".join(pieces) + text[last:]
-
-
-def _rename_entry(text: str, entry: Entry, path: str, renaming: Renaming) -> str:
-    """Return the text of one entry, frontmatter included, with the name exchanged."""
-    (start, end), (begin, over) = entry.span, entry.body
-    is_own = path == renaming.path and entry.id == renaming.entry_id
+    names = {renaming.old.casefold(): renaming.new}
 
     def new_target(target: str) -> str | None:
-        is_meant = name_key(target) == name_key(renaming.old) and renaming.leads_to(target, path)
+        is_meant = name_key(target) == name_key(renaming.old) and renaming.leads_to(target, note.path)
         return renaming.new if is_meant else None
 
     def new_link(target: str) -> str | None:
         return None if renaming.stays(target) else new_target(target)
 
-    head, body = text[start:begin], text[begin:over]
-    if entry.fault is not None:
-        if is_own or rewrite_targets(body, new_link) != body:
-            refuse_broken(entry, path)
-        return text[start:end]
-    if entry.has_frontmatter:
-        block = yaml_span(text, entry)
-        fields = text[block.start : block.end]
+    def change_fields(fields: str, entry: Entry) -> str:
+        is_own = (note.path, entry.id) == (renaming.path, renaming.entry_id)
         for key, value in _new_values(entry, renaming, is_own=is_own).items():
-            fields = _replace_names(fields, key, value, {renaming.old.casefold(): renaming.new})
+            fields = _replace_names(fields, key, value, names)
         # Fields go by ids, so that a new id also replaces one by which another name leads to the entry.
-        fields = rename_links(fields, entry, new_target if renaming.way == "id" else new_link)
-        fields = _rewrite_values(fields, lambda part: rewrite_targets(part, new_link))
-        head = text[start : block.start] + fields + text[block.end : begin]
-    return head + rewrite_targets(body, new_link) + text[over:end]
+        return rename_links(fields, entry, new_target if renaming.way == "id" else new_link)
+
+    text = renaming.change_heading(note.text, note.path)
+    return rewrite_note(text, note.path, lambda part: rewrite_targets(part, new_link), change_fields)
 
 
 def _new_values(entry: Entry, renaming: Renaming, *, is_own: bool) -> Mapping[str, Value]:
@@ -236,43 +220,39 @@ def shown_title(title: str) -> str:
 
 
 def rewrite_note(
-    text: str, path: str, rewrite: Callable[[str], str], new_name: Callable[[str], str | None] = lambda _: None
+    text: str,
+    path: str,
+    rewrite: Callable[[str], str],
+    change_fields: Callable[[str, Entry], str] = lambda fields, _: fields,
 ) -> str:
-    """Return the text of a file with its parts rewritten, and other targets in `links` where `new_name` gives one.
-
-    What is in quotes in frontmatter stays in them.
+    """Return the text of a file with its parts rewritten, frontmatter after `change_fields` has changed it.
 
     Example:
-        >>> rewrite_note("---\\nup: '[[Tea]]'\\n---\\n[[Tea]]\\n", "a.md", lambda part: part.replace("Tea", "Bob's"))
-        "---\\nup: '[[Bob''s]]'\\n---\\n[[Bob's]]\\n"
+        >>> rewrite_note("---\\nup: '[[Tea]]'\\n---\\n[[Tea]]\\n", "a.md", lambda part: part.replace("Tea", "Milk"))
+        "---\\nup: '[[Milk]]'\\n---\\n[[Milk]]\\n"
     """
     pieces, last = list[str](), 0
     for entry in read_entries(text, path):
+        if entry.fault is not None and rewrite(body := text[entry.body.start : entry.body.end]) != body:
+            refuse_broken(entry, path)
         if entry.has_frontmatter and entry.fault is None:
             block = yaml_span(text, entry)
-            fields = rename_links(text[block.start : block.end], entry, new_name)
+            fields = change_fields(text[block.start : block.end], entry)
             pieces += [rewrite(text[last : block.start]), _rewrite_values(fields, rewrite)]
             last = block.end
     return "".join((*pieces, rewrite(text[last:])))
 
 
 def _rewrite_values(block: str, rewrite: Callable[[str], str]) -> str:
-    """Return YAML with its texts rewritten; those without quotes stay as they are where YAML would read them apart."""
-    import yaml
-
-    scalars = [token for token in yaml.scan(block, yaml_loader()) if isinstance(token, yaml.ScalarToken)]
-    quoted = [token for token in scalars if token.style in ("'", '"')]
-    for rewrite_plain in (rewrite, str):
-        pieces, last = list[str](), 0
-        for token in quoted:
-            start, end = token.start_mark.index, token.end_mark.index
-            pieces += [rewrite_plain(block[last:start]), _rewrite_quoted(block[start:end], token.value, rewrite)]
-            last = end
-        new = "".join((*pieces, rewrite_plain(block[last:])))
+    """Return YAML with the links in its texts rewritten; a line stays as it is where YAML could not hold the new name."""
+    lines = block.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        bare = line.lstrip(" \t")
+        new = [*lines[:number], line[: len(line) - len(bare)] + rewrite(bare), *lines[number + 1 :]]
         with contextlib.suppress(InvalidBlock):
-            if _structure(load_mapping(new)) == _structure(load_mapping(block)):
-                return new
-    return block
+            if new != lines and _structure(load_mapping("".join(new))) == _structure(load_mapping(block)):
+                lines = new
+    return "".join(lines)
 
 
 def _structure(value: object) -> object:
@@ -280,18 +260,6 @@ def _structure(value: object) -> object:
     if isinstance(value, dict):
         return {key: _structure(one) for key, one in value.items()}
     return [_structure(one) for one in value] if isinstance(value, list) else None
-
-
-def _rewrite_quoted(written: str, value: str, rewrite: Callable[[str], str]) -> str:
-    """Return a value in quotes as it is written, rewritten in place where that says what it should."""
-    new = rewrite(value)
-    if new == value:
-        return written
-    inside = f"{written[0]}{rewrite(written[1:-1])}{written[-1]}"
-    with contextlib.suppress(InvalidBlock):
-        if load_mapping(f"value: {inside}") == {"value": new}:
-            return inside
-    return emit(new, written[0])
 
 
 class HeadingRenaming(NamedTuple):
@@ -412,7 +380,12 @@ def _rewrite_moved(note: NoteText, moving: Moving) -> str:
     def rename(target: str) -> str | None:
         return _new_target(target, note.path, moving)
 
-    text = rewrite_note(note.text, note.path, lambda part: rewrite_targets(part, rename), rename)
+    text = rewrite_note(
+        note.text,
+        note.path,
+        lambda part: rewrite_targets(part, rename),
+        lambda fields, entry: rename_links(fields, entry, rename),
+    )
     is_elsewhere = posixpath.dirname(note.path) != posixpath.dirname(moving.path_after(note.path))
     return _keep_attachments(text, note.path, moving) if is_elsewhere else text
 

@@ -9,7 +9,7 @@ import json
 import os
 import posixpath
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,10 +24,9 @@ from memory_kb.index.link_names import (
     typed_links,
 )
 from memory_kb.index.lint_cache import LINT_CACHE, FileFindings, LinkInText, LintCache
-from memory_kb.index.note_chunks import decode_note, explain_unreadable, read_note
-from memory_kb.index.schema import SCHEMA_VERSION
+from memory_kb.index.note_chunks import decode_note, explain_unreadable
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import compare_with_disk, find_hidden_changes, read_note_bytes
+from memory_kb.index.sync import compare_with_disk, find_hidden_changes
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.document import find_line, parse_document
 from memory_kb.markdown.headings import find_anchor
@@ -35,7 +34,7 @@ from memory_kb.model import EVERYTHING, Entry, Problem, StoredEntry
 from memory_kb.store.file_edits import read_note_text
 from memory_kb.store.saved_queries import names_entry, queries_path, read_queries
 from memory_kb.store.walk import walk
-from memory_kb.text import hash_of, readable_name
+from memory_kb.text import readable_name
 from memory_kb.vault import Vault, place_of_path
 
 
@@ -279,45 +278,21 @@ def is_file(vault: Vault, source: str, target: str, probes: dict[str, bool] | No
     return is_there
 
 
-def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -> Iterator[Problem]:
-    """Yield a problem for every difference between the index and the files.
+def check_index(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
+    """Yield a problem for every difference between the index and the files, and for every fault of the index itself.
 
-    All of them are read, so that a change behind the same size and time is found. A thorough look
-    also cuts them up anew and holds that against what the index made of them.
+    All files are read, so that a change behind the same size and time is found.
     """
     yield from (Problem(index.path.name, 1, message) for message in index.check())
     added, changed, removed, _ = compare_with_disk(vault, index)
-    find = _find_differing if is_thorough else find_hidden_changes
+    hidden = find_hidden_changes(vault, index, {*added, *changed, *removed})
     for message, paths in (
         ("is not indexed yet", added),
         ("changed since it was indexed", changed),
         ("is indexed but gone from the disk", removed),
-        ("is indexed differently from what it says", find(vault, index, {*added, *changed, *removed})),
+        ("is indexed differently from what it says", hidden),
     ):
         yield from (Problem(path, 1, message) for path in paths)
-
-
-def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, except those in `seen`, whose rows in the index differ from what indexing them now would give.
-
-    What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
-    """
-    made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
-    is_memory = vault.memory is not None
-    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        kept = cache.read("agreed") or {}
-        for file in walk(vault, []):
-            if file.path in seen:
-                continue
-            with contextlib.suppress(OSError):
-                raw = read_note_bytes(vault, file)
-                rows = [chunk for _, chunk in index.numbered_chunks([file.path])]
-                digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
-                if kept.get(file.path) == digest or rows == list(read_note(raw, is_memory=is_memory).chunks):
-                    agreed[file.path] = digest
-                else:
-                    yield file.path
-        cache.keep(agreed=agreed)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:

@@ -140,10 +140,11 @@ class Indexing:
         self._index.use(lambda index: keep_last(self._vault, index, "doctor", found))
         return Findings(found, tuple(repaired))
 
-    def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
+    def check_index(self) -> tuple[Problem, ...]:
+        """Return how the index differs from the files."""
         from memory_kb.index.doctor import check_index
 
-        return self._index.use(lambda index: tuple(check_index(self._vault, index, is_thorough=is_thorough)))
+        return self._index.use(lambda index: tuple(check_index(self._vault, index)))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
         """Return what should be fixed in the notes; with `paths`, in those at or below one of them."""

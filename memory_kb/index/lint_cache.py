@@ -101,8 +101,8 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
 class LintCache:
     """What `lint` and `doctor` found, in a database of its own that anyone may delete, else in memory.
 
-    Under names it keeps `findings` and `map`, what `lint` found in all files together and the links between entries;
-    `lint` and `doctor`, the last pass of each; and `agreed`, which files `doctor` found indexed as they are.
+    Under names it keeps `findings` and `map`, what `lint` found in all files together and the links between entries,
+    and `lint` and `doctor`, the last pass of each.
     """
 
     def __init__(self, file: Path | None = None) -> None:

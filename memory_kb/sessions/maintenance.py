@@ -227,7 +227,7 @@ class Maintenance:
         return PartResult(summary if report.run.changes else "", (report.run,))
 
     def _doctor_part(self) -> PartResult:
-        found = (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
+        found = (*self._writer.killed_run(), *self._indexing.check_index(), *self._indexing.lint())
         return PartResult(f"{pluralize(len(found), 'finding')}; `memory-kb doctor` lists them" if found else "")
 
     def _trim_part(self, *, dry_run: bool) -> PartResult:
