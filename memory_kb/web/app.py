@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.http_server import ListenAddress, bind_socket, run_server
@@ -90,9 +90,6 @@ _ROUTES = (
     PageRoute("GET", "/health", "slow-read", vault_pages.show_health),
     PageRoute("GET", "/health/findings", "slow-read", vault_pages.show_findings),
 )
-#: The files that are sent, by their names; no other name leads to a file.
-_ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css", ".js", ".svg", ".txt")}
-
 #: Of the frame that draws diagrams: it may write styles, loads and sends nothing, and only our own pages hold it.
 _FRAME_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; "
@@ -104,14 +101,6 @@ _FRAME_HEADERS = {
 def make_app(site: Site) -> Starlette:
     """Return the application, without what is before it."""
 
-    async def send_asset(request: Request) -> Response:
-        file = _ASSETS.get(request.path_params["name"])
-        if file is None:
-            raise HTTPException(404)
-        caching = "max-age=31536000, immutable" if request.url.query else "no-cache"
-        kind = mimetypes.guess_type(file.name)[0] or "text/plain"
-        return FileResponse(file, media_type=kind, headers={"cache-control": caching})
-
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page." if status == 404 else "That is not how this address is used."
@@ -120,9 +109,9 @@ def make_app(site: Site) -> Starlette:
     handlers: dict[Any, Any] = {HTTPException: explain}
     routes = [
         *(Route(route.path, site.handle(route), methods=[route.method]) for route in _ROUTES),
-        Route("/static/{name}", send_asset),
+        Mount("/static", StaticFiles(directory=STATIC)),
         Route("/diagram", lambda request: site.page(request, "diagram.html", headers=_FRAME_HEADERS)),
-        Route("/favicon.ico", lambda _: FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")),
+        Route("/favicon.ico", lambda _: FileResponse(STATIC / "icon.svg")),
     ]
     return Starlette(routes=routes, exception_handlers=handlers)
 

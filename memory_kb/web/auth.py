@@ -64,7 +64,9 @@ class Auth:
                 await self._app(scope, receive, send)
             return
         answer: Any = await self._answer(Request(scope, _bounded(receive))) or self._app
-        await answer(scope, _bounded(receive), self._with_headers(send))
+        # Our own files are asked for again at each page, and sent only where they have changed.
+        caching = {"cache-control": "no-cache"} if scope["path"].startswith("/static/") else {}
+        await answer(scope, _bounded(receive), _with_headers(send, self._headers | caching))
 
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer to a request that is refused or lacks the token, or None."""
@@ -98,15 +100,16 @@ class Auth:
             words = "That is not the token."
         return HTMLResponse(_FORM.format(words), 401)
 
-    def _with_headers(self, send: Any) -> Any:
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-            await send(message)
 
-        return send_with_headers
+def _with_headers(send: Any, usual: dict[str, str]) -> Any:
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in usual.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers
 
 
 def _length(request: Request) -> int:

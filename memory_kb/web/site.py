@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hmac
 import subprocess
 import sys
@@ -30,7 +29,6 @@ from memory_kb.errors import (
     VaultBusy,
 )
 from memory_kb.kb import KnowledgeBase
-from memory_kb.text import hash_of
 from memory_kb.vault import lower_priority
 from memory_kb.web.filters import FILTERS
 from memory_kb.web.page_query import MAX_WORD, PageQuery, Parameters, param, read_page_query
@@ -142,7 +140,7 @@ class Site:
             undefined=StrictUndefined,
         )
         self._templates.filters.update(FILTERS)
-        self._templates.globals.update(info=info, version=__version__, asset=_asset)
+        self._templates.globals.update(info=info, version=__version__)
 
     async def run(self, effort: Effort, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run some work in the thread for that; a read that follows a write sees it."""
@@ -263,11 +261,6 @@ async def _read_form(request: Request) -> Parameters:
 def see_other(address: str) -> Response:
     """Send the browser on after a form, so that loading again sends nothing again."""
     return RedirectResponse(address, 303)
-
-
-@functools.cache
-def _asset(name: str) -> str:
-    return f"/static/{name}?v={hash_of((STATIC / name).read_bytes())[:10]}"
 
 
 #: Seconds between two looks, however much changes; and after which one is old, since code that is cited, pictures and
