@@ -23,7 +23,6 @@ from memory_kb.cli.output import (
     style,
     write,
 )
-from memory_kb.errors import UnreadableInput
 
 if TYPE_CHECKING:
     from memory_kb.git.comparison import CiReport, ContextChange
@@ -105,10 +104,7 @@ def ci_verb(options: Options, /, range_: str | None, output: str | None, **chose
     report = options.kb.ci(range_, **chosen)
     text = as_markdown(report)
     if output:
-        try:
-            Path(output).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as exc:
-            raise UnreadableInput(f"{output} cannot be written: {exc.strerror}") from exc
+        Path(output).write_text(text, encoding="utf-8", newline="\n")
     if not options.printed_as_json(ci_as_json(report)):
         print_text(text)
     return 0 if report.is_sound else FINDINGS

@@ -29,7 +29,6 @@ _WRITING = together(
     _PLACE,
 )
 _UNCOMMITTED = "Whether there are changes that are not committed [default: from git]."
-_MAX_JSON = 1_000_000
 _NO_HANDOFF = "There is no such handoff."
 
 
@@ -79,16 +78,7 @@ def _finish_writing(options: Options, done: LedgerReport | HandoffReport, fields
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
-    try:
-        if file == "-":
-            data = sys.stdin.buffer.read(_MAX_JSON + 1)
-        else:
-            with Path(file).expanduser().open("rb") as stream:
-                data = stream.read(_MAX_JSON + 1)
-    except OSError as exc:
-        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}", "name a file, or - for stdin") from exc
-    if len(data) > _MAX_JSON:
-        raise UnreadableInput(f"{file} is larger than {_MAX_JSON // 1_000_000} MB")
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
     try:
         return load_object(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     except NoEvent as exc:
