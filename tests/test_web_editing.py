@@ -117,7 +117,7 @@ def test_a_proposal_is_edited_and_snoozed(start: Start) -> None:
     assert "said=edit" in server.send("/review/judge", "/review/item?id=prop-1", **edited).headers["location"]
     text = (server.vault / "memory/review/new.md").read_text()
     assert text.rstrip().endswith("---\nDeploy on Mondays.\nNot later.") and "status: proposed" in text
-    assert server.send("/review/judge", "/review/item?id=prop-1", **edited).status == 400
+    assert server.send("/review/judge", "/review/item?id=prop-1", **edited).status == 409
     assert server.send("/review/judge", "/review", id="prop-1", judgment="snooze", days="x").status == 400
     snoozed = server.send("/review/judge", "/review", id="prop-1", judgment="snooze", days="7")
     assert "said=snooze" in snoozed.headers["location"]

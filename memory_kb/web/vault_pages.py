@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.context.highlight import read_query_words
-from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.errors import UsageError
 from memory_kb.index.doctor import LintPass
 from memory_kb.index.link_map import LinkMap
 from memory_kb.model import PER_ENTRY, Hit
@@ -252,10 +252,7 @@ def judge(request: PageRequest) -> Response:
     elif judgment == "reject":
         run = review.reject(entry, reason=request.param("reason", 1_000).strip() or None)
     elif judgment == "edit":
-        try:
-            run = review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
-        except ChangedOnDisk:
-            raise UsageError("somebody changed it in the meantime", "load the page again") from None
+        run = review.edit(entry, request.param("text", LONGEST_FORM), was=request.param("was"))
     elif judgment == "snooze":
         days = request.param("days")
         if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
