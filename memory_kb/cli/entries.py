@@ -100,8 +100,6 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
 
     # No character has more bytes than four: what is too long is refused without reading all of it.
     words = text_argument(text, 4 * MAX_LEARNING + 1)
-    if not words.strip():
-        raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     kb = options.kb
     learned = kb.learn(words, dry_run=options.dry_run, **chosen)
     if learned.needs_background_update and not options.dry_run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -92,10 +91,7 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     \b
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
-    folder = None
-    with contextlib.suppress(OSError):
-        folder = printable(os.getcwd())
-    written = options.kb.sessions.start(session, cwd=folder, **chosen)
+    written = options.kb.sessions.start(session, cwd=printable(os.getcwd()), **chosen)
     if not options.printed_as_json(written):
         echo(written.session)
 

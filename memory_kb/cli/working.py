@@ -12,7 +12,7 @@ import click
 from memory_kb.cli.app import Family, flag, job_options, option, text_argument, together, verb
 from memory_kb.cli.output import Options, echo, format_place, pick, print_listing, print_text, say, style
 from memory_kb.cli.print_runs import finish_run
-from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.errors import UnreadableInput
 from memory_kb.learning import RECOMMENDATIONS
 from memory_kb.store.session_events import NoEvent, load_object
 from memory_kb.text import format_mapping, shorten
@@ -272,10 +272,8 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     memory-kb assume planned --complexity "small: two modules" --approach "one transaction per file"
     memory-kb assume built --scope-note "no migration" --recommendation notify --job api
     """
-    if not (milestone or is_list):
-        raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium, or --list")
-    if milestone and not is_list:
-        run = options.kb.assume(milestone, dry_run=options.dry_run, **chosen)
+    if not is_list:
+        run = options.kb.assume(milestone or "", dry_run=options.dry_run, **chosen)
         return finish_run(options, run, nothing=_NOTHING_NEW)
     found, rows = options.kb.assumptions(job=chosen["job"], task=chosen["task"]), []
     for one in found.checkpoints:
