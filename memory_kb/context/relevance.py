@@ -20,7 +20,7 @@ from memory_kb.settings import ScopeWeights
 from memory_kb.terms import has_cjk
 
 if TYPE_CHECKING:
-    from memory_kb.index.port import Index, StoredChunk
+    from memory_kb.index.port import Candidate, Index
     from memory_kb.index.sqlite import SqliteIndex
 
 #: The usual endings of English words, as an expression.
@@ -229,13 +229,13 @@ class PromptMatches:
         # What all sessions begin with proves nothing of one of them.
         return self._beside_all if key in self._echoes else self._beside_notes
 
-    def _read(self, section: "StoredChunk") -> Memory | None:
+    def _read(self, section: "Candidate") -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""
         memories = self._index.memories(_HERE, section.source)
         memory = next((one for one in memories if one.id == section.entry_id), None)
         return memory if memory and may_be_given(memory, self._today) else None
 
-    def _choose_passage(self, section: "StoredChunk") -> str:
+    def _choose_passage(self, section: "Candidate") -> str:
         """Return the passage of a section that says most of the prompt."""
         text = section.content
         if len(text) <= _SHORT:

@@ -76,7 +76,7 @@ class KnownFile(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A chunk that fits a query, with the values that its score depends on.
+    """A chunk as it was indexed, with the values that its score depends on.
 
     `key` orders chunks as they are: two chunks of one entry are neighbours in the text exactly when their keys differ
     by one. `rank` is the engine's BM25, better is more negative. `part` counts the chunks of the entry from 0, and
@@ -99,26 +99,11 @@ class Candidate(NamedTuple):
     source: str = ""
     position: int = 0
     entry_id: str = ""
-
-
-class StoredChunk(NamedTuple):
-    """A chunk as it was indexed, with its key."""
-
-    key: int
-    source: str
-    position: int
-    part: int
-    entry_id: str
-    kind: str
-    type: str
-    status: str
-    scope: str
-    line: int
-    end_line: int
-    title: str
-    headings: str
-    content: str
-    names: str = ""
+    kind: str = ""
+    type: str = ""
+    line: int = 1
+    end_line: int = 1
+    content: str = ""
 
 
 class Index(ABC):
@@ -233,10 +218,10 @@ class Index(ABC):
         rows = self._select(Candidate._fields, f"{condition} {ending}", {**named, **values}, **how)
         return list(map(Candidate._make, rows))
 
-    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        """Return the chunks with these keys."""
-        rows = self._select(StoredChunk._fields, *self._among("key", keys))
-        return {row[0]: StoredChunk._make(row) for row in rows}
+    def chunks(self, keys: Iterable[int]) -> dict[int, Candidate]:
+        """Return the chunks with these keys; their rank is 0."""
+        rows = self._select(Candidate._fields, *self._among("key", keys))
+        return {row[0]: Candidate._make(row) for row in rows}
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
         """Return the entries whose id starts with `prefix`."""

@@ -96,8 +96,8 @@ def _find_similar(index: SqliteIndex, draft: Draft, filters: Filters) -> list[St
     query = parse_words(draft.text.strip())
     if query.is_empty:
         return []
-    found = index.chunks(candidate.key for candidate in index.match(query.expression, _WEIGHTS, filters, _CANDIDATES))
-    places = {(chunk.source, chunk.entry_id) for chunk in found.values()}
+    found = index.match(query.expression, _WEIGHTS, filters, _CANDIDATES)
+    places = {(candidate.source, candidate.entry_id) for candidate in found}
     entries = index.entries_of(path for path, _ in places)
     return sorted((entry for entry in entries if (entry.path, entry.id) in places), key=attrgetter("id"))
 

@@ -1,10 +1,10 @@
 """Turn scored passages into the texts to show: neighbours joined, equal ones once, repetitions further down."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.port import StoredChunk
+from memory_kb.index.port import Candidate
 from memory_kb.search.candidates import split_by_entry
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import ScoredPassage
@@ -24,7 +24,6 @@ class Group(NamedTuple):
     """Neighbouring passages as one text; `copies` are the places of other entries with the same title and text."""
 
     best: ScoredPassage
-    chunk: StoredChunk
     first: Passage
     last: Passage
     text: str
@@ -33,16 +32,21 @@ class Group(NamedTuple):
     size: int = 1
     copies: tuple[str, ...] = ()
 
+    @property
+    def chunk(self) -> Candidate:
+        """The section of the best passage."""
+        return self.best.section.candidate
 
-def make_group(scored: ScoredPassage, chunk: StoredChunk) -> Group:
+
+def make_group(scored: ScoredPassage) -> Group:
     """Return a group of one passage."""
-    passage = scored.passage
+    passage, chunk = scored.passage, scored.section.candidate
     text = chunk.content[passage.start : passage.end]
     line = chunk.line + chunk.content.count("\n", 0, passage.start)
-    return Group(scored, chunk, passage, passage, text, line, line + text.count("\n"))
+    return Group(scored, passage, passage, text, line, line + text.count("\n"))
 
 
-def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredChunk]) -> list[Group]:
+def join_neighbours(pool: Sequence[ScoredPassage]) -> list[Group]:
     """Join each passage to a better neighbour where both are good, in the order of the pool.
 
     The pool does not depend on how many hits are asked for, so neither do the groups.
@@ -51,7 +55,7 @@ def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredCh
     place_of: dict[tuple[int, int], int] = {}
     for scored in pool:
         key, number, is_last = scored.passage[:3]
-        new = make_group(scored, chunks[key])
+        new = make_group(scored)
         before, after = (key, number - 1) if number else (key - 1, _END), (key + 1, 0) if is_last else (key, number + 1)
         place = len(groups)
         for neighbour in (before, after):
@@ -59,7 +63,7 @@ def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredCh
             if other is None or scored.score < JOIN_SHARE * scored.share * groups[other].best.score:
                 continue
             ordered = (groups[other], new) if neighbour == before else (new, groups[other])
-            joined = _join(*ordered, chunks)
+            joined = _join(*ordered, new.chunk.content)
             if len(joined.text) <= JOIN_LIMIT:
                 groups[other], place = joined, other
                 break
@@ -71,10 +75,10 @@ def join_neighbours(pool: Sequence[ScoredPassage], chunks: Mapping[int, StoredCh
     return groups
 
 
-def _join(one: Group, other: Group, chunks: Mapping[int, StoredChunk]) -> Group:
-    """Return two groups as one, the text between them included."""
+def _join(one: Group, other: Group, content: str) -> Group:
+    """Return two groups as one, the text between them included; `content` is that of the section they meet in, if in one."""
     if one.last.key == other.first.key:
-        between = chunks[one.last.key].content[one.last.end : other.first.start]
+        between = content[one.last.end : other.first.start]
     else:
         between = "\n" * (other.line - one.end_line) or " "
     best = max(one, other, key=lambda group: group.best.score)
@@ -101,8 +105,8 @@ def without_copies(groups: Sequence[Group], shown: Iterable[Group]) -> list[Grou
 
 
 def _content_key(group: Group) -> tuple[object, ...]:
-    chunk, is_superseded = group.chunk, bool(group.best.section.candidate.is_superseded)
-    return chunk.title, chunk.kind, chunk.scope, chunk.status, is_superseded, group.text
+    chunk = group.chunk
+    return chunk.title, chunk.kind, chunk.scope, chunk.status, bool(chunk.is_superseded), group.text
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.port import Index, StoredChunk
+from memory_kb.index.port import Candidate, Index
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.search.query import TextQuery
@@ -91,7 +91,7 @@ class WordFinder:
         # The last letter of a stem may be another one in the text: cries, cry.
         self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not needs_cutting(stem)}
 
-    def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Occurrences]:
+    def read(self, chunks: Mapping[int, Candidate]) -> dict[int, Occurrences]:
         """Return the query's words in every section that was read, some more among them."""
         if new := {key: chunk for key, chunk in chunks.items() if key not in self.occurrences}:
             parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in new.values())
@@ -190,7 +190,7 @@ def _bare(text: str) -> str:
 
 def find_passages(
     finder: WordFinder | None,
-    chunks: Mapping[int, StoredChunk],
+    chunks: Mapping[int, Candidate],
     nearness: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Passage]:
     """Return the passages that say a word of the query or stand out by their `nearness`.
@@ -207,7 +207,7 @@ def find_passages(
 
 
 def _cut(
-    weights: Mapping[str, float], near: Sequence[float], chunk: StoredChunk, occurrences: Occurrences
+    weights: Mapping[str, float], near: Sequence[float], chunk: Candidate, occurrences: Occurrences
 ) -> list[Passage]:
     above, passages = _count_above(occurrences, {}), list[Passage]()
     pieces = cut_passages(chunk.content) if any(occurrences) or any(near) else ()
@@ -220,7 +220,7 @@ def _cut(
     return passages or [Passage(chunk.key, 0, True, 0, len(chunk.content), _score(weights, above, 0))]
 
 
-def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
+def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, Candidate]) -> dict[int, float]:
     """Return what the query's words are worth in the whole entry of every section, by the section's key.
 
     A section that was read counts a word as often as it says it, any other of the entry once. An entry that is about
@@ -228,7 +228,7 @@ def score_entries(index: Index, finder: WordFinder, chunks: Mapping[int, StoredC
     """
     neighbours = frozenset(index.neighbours(chunks))
 
-    def find_entry(chunk: StoredChunk) -> tuple[int, ...]:  # its sections follow each other, others do not
+    def find_entry(chunk: Candidate) -> tuple[int, ...]:  # its sections follow each other, others do not
         return tuple(itertools.takewhile(neighbours.__contains__, itertools.count(chunk.key - chunk.part)))
 
     entries = dict.fromkeys(map(find_entry, chunks.values()))

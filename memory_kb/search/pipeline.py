@@ -107,7 +107,7 @@ def trace_search(index: Index, search: Search) -> SearchTrace:
     sections = _score_sections(search, found, texts, trusted)
     competing = _choose_competing(sections, by_entry=request.is_task)
 
-    chunks = index.chunks(competing)
+    chunks = {key: competing[key].candidate for key in sorted(competing)}
     finder = WordFinder(index, found.query, found.weights) if found.query else None
     passages = find_passages(finder, chunks, found.nearness)
     entries = score_entries(index, finder, chunks) if finder else {}
@@ -120,7 +120,7 @@ def trace_search(index: Index, search: Search) -> SearchTrace:
     scored = _demote_superseded(index, score_passages(pairs, parts, ranking, shares))
 
     kept = sorted(without_shadowed(index, scored, request.filters), key=_rank_key)
-    groups = join_neighbours(kept, chunks)
+    groups = join_neighbours(kept)
     groups = sorted(groups if request.is_task else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.is_task or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
@@ -235,8 +235,7 @@ def _find_further(index: Index, search: Search, trace: SearchTrace) -> Iterator[
 
 def _rank_whole(index: Index, search: Search, trace: SearchTrace, sections: Sequence[ScoredSection]) -> list[Group]:
     """Return sections as groups, in their order, each as its best passage."""
-    chunks = index.chunks(one.candidate.key for one in sections)
-    passages = find_passages(trace.finder, chunks)
+    passages = find_passages(trace.finder, {one.candidate.key: one.candidate for one in sections})
     # The last of each section, the best one, is kept.
     best_passage = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     scored = []
@@ -244,7 +243,7 @@ def _rank_whole(index: Index, search: Search, trace: SearchTrace, sections: Sequ
         fit, passage = one.relevance, best_passage[one.candidate.key]
         scored.append(ScoredPassage(one, passage, fit, None, fit, 1.0, one.weight.apply(fit)))
     kept = without_shadowed(index, scored, search.request.filters)
-    return [make_group(item, chunks[item.passage.key]) for item in kept]
+    return list(map(make_group, kept))
 
 
 def _make_hit(rank: int, group: Group, request: Request, trace: SearchTrace) -> Hit:

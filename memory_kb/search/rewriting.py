@@ -53,7 +53,7 @@ def _is_option(index: Index, excluded: str, query: TextQuery, filters: Filters) 
     option = re.compile(rf"(?<![\w-])-{word}(?!\w)", re.IGNORECASE)
     others = f" AND ({' OR '.join(query.terms)})" if query.terms else ""
     saying = index.match(excluded + others, WEIGHTS, filters, _MOST_READ)
-    return any(option.search(chunk.content) for chunk in index.chunks(one.key for one in saying).values())
+    return any(option.search(chunk.content) for chunk in saying)
 
 
 def _find_rare_words(index: Index, task: str) -> TextQuery:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index, StoredChunk
+from memory_kb.index.port import Candidate, Index
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
@@ -100,7 +100,8 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
         literal = index.matching([whole], may_say)[whole] if may_say else ()
         for key in literal:
             bonus[key] += WHOLE_BONUS
-    for key in _find_writing(index, " ".join(query.words), literal if whole else keys):
+    may_write = [one for one in candidates if not whole or one.key in literal]
+    for key in _find_writing(" ".join(query.words), may_write):
         bonus[key] += SIGNS_BONUS
     for candidate in candidates:
         if candidate.headings.partition(" > ")[0].lower() == _ASSISTANT:
@@ -108,12 +109,12 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     return {key: TextScore(own[key], bonus[key], key in literal) for key in keys}
 
 
-def _find_writing(index: Index, text: str, keys: Collection[int]) -> list[int]:
+def _find_writing(text: str, candidates: Sequence[Candidate]) -> list[int]:
     """Return those of the sections that have a text with signs just as it is, but for capitals and blanks."""
-    if not (keys and _SIGN.search(text)):
+    if not _SIGN.search(text):
         return []
     wanted = " ".join(text.casefold().split())
-    return [key for key, one in index.chunks(keys).items() if wanted in " ".join(one.content.casefold().split())]
+    return [one.key for one in candidates if wanted in " ".join(one.content.casefold().split())]
 
 
 def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, float]:
@@ -175,7 +176,7 @@ _WORD = lazy_regex(r"[^\W_]{3,}")
 def add_similarity(
     shares: Sequence[WordShares],
     passages: Sequence[Passage],
-    chunks: Mapping[int, StoredChunk],
+    chunks: Mapping[int, Candidate],
     query: TextQuery,
     counts: float,
 ) -> list[WordShares]:
