@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.editing.examination import Drafts, read_draft
@@ -287,12 +287,7 @@ class EditorActions:
             retired = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
             plan: Sequence[Change] = [retired] if retired else []
         elif action == "approve":
-            approval = self._review.approval()
-
-            def read(path: str) -> NoteText | None:
-                return self._note(path, drafts) if path in drafts else approval.read(path)
-
-            plan = replace(approval, read=read).plan([memory])
+            plan = self._review.plan_approval([memory])
         elif action == "promote":
             plan = self._plan_promoting(memory)
         elif action == "merge":

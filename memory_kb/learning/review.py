@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Unpack
@@ -307,7 +307,7 @@ class Review:
     def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
         """Approve entries: a proposal is put in use, a flag is removed."""
         with self._writer.lock(dry_run=dry_run):
-            changes = self.approval().plan(self._find_all(wanted))
+            changes = self.plan_approval(self._find_all(wanted))
             return self._writer.run("review approve", changes, dry_run=dry_run)
 
     def reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
@@ -359,20 +359,7 @@ class Review:
         found = {(memory.path, memory.id): memory for memory in map(self._memories.find, wanted)}
         return tuple(found.values())
 
-    def approval(self) -> Approval:
-        """Return what plans approvals of the entries as they are now."""
-        return Approval(self._vault, self._memories.all(), functools.partial(find_note, self._vault))
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """Plans approvals, knowing all entries of the vault; `read` returns a file as it is now."""
-
-    vault: Vault
-    memories: Sequence[Memory]
-    read: Callable[[str], NoteText | None]
-
-    def plan(self, wanted: Sequence[Memory]) -> tuple[Change, ...]:
+    def plan_approval(self, wanted: Sequence[Memory]) -> tuple[Change, ...]:
         """Plan to approve entries; those that are approved already change no more.
 
         A proposal becomes active and moves from `review/` to the folder of its kind, one for the
@@ -380,7 +367,8 @@ class Approval:
         was made from; a flag goes. One that a person has set to active by hand is only moved.
         """
         changes: list[Change] = []
-        taken = {memory.path for memory in self.memories}
+        known = self._memories.all()
+        taken = Counter(memory.path for memory in known)
         shared: dict[str, list[Memory]] = {}
         for memory in wanted:
             if not memory.is_live and memory.status not in ("proposed", "rejected"):
@@ -390,9 +378,9 @@ class Approval:
                 shared.setdefault(target, []).append(memory)
                 continue
             change = plan_fields(memory, self._approved(memory), "Review: approved.")
-            mine = [*([change] if change else []), *plan_replacement(memory, self.memories)]
+            mine = [*([change] if change else []), *plan_replacement(memory, known)]
             if to := self._find_place(memory, taken):
-                taken.add(to)
+                taken[to] += 1
                 mine.append(move(memory, to, "Review: approved.", memory.id))
             together = next((one.together for one in mine if one.together), None)
             changes += [one._replace(together=together) for one in mine]
@@ -404,52 +392,50 @@ class Approval:
         """Return the fields that an approval sets: none where it was given already."""
         values: dict[str, Value] = {} if memory.is_live else {"status": "active"}
         values |= {"flags": []} if memory.words("flags") else {}
-        return values | {"reviewed": self.vault.today().isoformat()} if values or memory.is_unverified else {}
+        return values | {"reviewed": self._vault.today().isoformat()} if values or memory.is_unverified else {}
 
-    def _find_place(self, memory: Memory, taken: Collection[str]) -> str | None:
+    def _find_place(self, memory: Memory, taken: Counter[str]) -> str | None:
         """Return the file in the folder of its kind that an entry of `review/` goes to."""
-        folder = self.vault.folder_of(memory.place)
+        folder = self._vault.folder_of(memory.place)
         if not memory.path.startswith(f"{folder}review/"):
             return None
         name, ending = os.path.splitext(memory.path.rpartition("/")[2])
-        if sum(one.path == memory.path for one in self.memories) > 1:
+        if taken[memory.path] > 1:
             name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
-        day = f"{parse_date(memory.created_at) or self.vault.today()}/" if memory.kind == "episode" else ""
+        day = f"{parse_date(memory.created_at) or self._vault.today()}/" if memory.kind == "episode" else ""
         stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
         return first_free(stem, lambda one: one + ending in taken) + ending
 
     def _find_institutional(self, memory: Memory) -> str | None:
-        folder = self.vault.folder_of(memory.place)
+        folder = self._vault.folder_of(memory.place)
         is_meant = memory.metadata.get("institutional") is True and memory.place.learning_type != "institutional"
         if not (is_meant and folder and (is_in_review(memory) or not memory.is_live)):
             return None
         own, beside = f"{folder}institutional.md", "institutional.md"
-        is_beside = memory.place.scope == "project" and self.read(own) is None and self.read(beside) is not None
+        is_beside = memory.place.scope == "project" and not self._note(own) and bool(self._note(beside))
         return beside if is_beside else own
 
-    def _plan_institutional(self, target: str, memories: Sequence[Memory]) -> list[Change]:
+    def _plan_institutional(self, target: str, memories: Sequence[Memory]) -> Sequence[Change]:
         """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
-        held = self.read(target)
+        held = self._note(target)
         text = held.text if held else ""
         newline = newline_of(text)
-        changes = []
+        ids = [one.id for one in parse_document(text, target).entries] + [memory.id for memory in memories]
         for memory in memories:
-            note = self.read(memory.path)
-            if note is None:
-                raise CannotSplice(f"{memory.path} is gone")
+            note = self._writer.read(memory.path)
             entry = find_entry(note.text, memory.path, memory.id)
             refuse_broken(entry, memory.path)
             own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
             own = change_fields(own, memory.path, memory.id, self._approved(memory).items())
-            before = [one.id for one in parse_document(text, target).entries]
             lead = separated(text, newline) if text.strip("\ufeff \t\r\n") else text
-            plain = own.rstrip().replace("\r\n", "\n")
-            text = lead + plain.replace("\n", newline) + newline
-            if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
-                raise CannotSplice(
-                    f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
-                )
-            changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id, target))
+            text = lead + own.rstrip().replace("\r\n", "\n").replace("\n", newline) + newline
+        if [one.id for one in parse_document(text, target).entries] != ids:
+            said = f"{target} would not be read as {pluralize(len(memories), 'entry', 'entries')} more"
+            raise CannotSplice(f"{said} (is a code fence left open, or the id there already?)")
+        changes = [remove(memory, f"Review: approved, now in {target}.", memory.id, target) for memory in memories]
         reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
         change = write_file(held, text, reason) if held else create_file(target, text, reason)
         return [one._replace(together=f"institutional {target}") for one in (change, *changes)]
+
+    def _note(self, path: str) -> NoteText | None:
+        return find_note(self._vault, path)
