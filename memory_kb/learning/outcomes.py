@@ -202,21 +202,18 @@ def find_credits(
 ) -> frozenset[tuple[str, str]]:
     """Return the entries that some outcomes have credited already, each with what it got.
 
-    Runs that were undone do not count. An outcome that was never confirmed was killed on the
-    way; whether its notes were written, the counter of each entry says.
+    Runs that were undone do not count. Whether one was killed before or after its notes were written, the counter of
+    each entry says.
     """
     entries = {memory.id: memory for memory in in_force(memories)}
-    held = list(outcomes)
-    credited: set[tuple[str, str]] = set()
-    for outcome, following in zip(held, [*held[1:], None], strict=False):
-        if outcome.is_done and outcome.run not in undone:
-            credited.update((name, mark.credit) for name, mark in outcome.marks.items())
-        elif not outcome.is_done and not (following and following.is_done):
-            for name, mark in outcome.marks.items():
-                counter = f"{mark.credit}_count"
-                if name in entries and mark.credit != "mixed" and entries[name].count(counter) >= mark.total:
-                    credited.add((name, mark.credit))
-    return frozenset(credited)
+
+    def has(name: str, mark: Mark) -> bool:
+        return name in entries and entries[name].count(f"{mark.credit}_count") >= mark.total > 0
+
+    held = (one for one in outcomes if one.run is None or one.run not in undone)
+    return frozenset(
+        (name, mark.credit) for one in held for name, mark in one.marks.items() if one.is_done or has(name, mark)
+    )
 
 
 def plan_credits(
@@ -436,11 +433,8 @@ class Outcomes:
                 self._log.append(about._replace(is_done=True))
             return RunReport(None, "outcome")
         self._log.append(about)
-        run, left = None, set[str | None](about.marks)
-        try:
-            run = self._memories.run_plan("outcome", planner, _WITH_EVIDENCE)
-            left = {conflict.id for conflict in run.conflicts}
-        finally:
-            kept = {name: mark for name, mark in about.marks.items() if name not in left}
-            self._log.append(about._replace(marks=kept, run=run.run if run else None, is_done=True))
+        run = self._memories.run_plan("outcome", planner, _WITH_EVIDENCE)
+        left = {conflict.id for conflict in run.conflicts}
+        kept = {name: mark for name, mark in about.marks.items() if name not in left}
+        self._log.append(about._replace(marks=kept, run=run.run, is_done=True))
         return run
