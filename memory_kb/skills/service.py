@@ -202,21 +202,33 @@ class Skills:
     ) -> SkillWritten:
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with self._writer.lock(place.scope, dry_run=dry_run):
-            memories = self.skills()
-            same = find_same_skill(memories, draft, place, force=force)
-            if same is None:
-                entry_id, path = self._name_skill(draft, place, memories)
-                change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Stored on request.")
-                run = self._writer.run(verb, [change], dry_run=dry_run)
-                return SkillWritten(entry_id, draft.text.name, path, "created", run)
-            found_id = same.id
 
-            def plan(path: str) -> Plan:
-                return [plan_skill_update(self._writer.read(path), found_id, draft, "Changed on request.")]
+            def plan(_: str = "") -> tuple[SkillMoved, Plan]:
+                batch = _Batch(self.skills(), place, is_update=True, is_forced=force)
+                return self._plan_skill(draft, batch, "Stored on request."), batch.changes
 
-            run = self._writer.run(verb, plan(same.path), replan=plan, dry_run=dry_run)
-        action = "updated" if run.changes or run.conflicts else "unchanged"
-        return SkillWritten(same.id, name_of(same), same.path, action, run)
+            stored, changes = plan()
+            run = self._writer.run(verb, changes, replan=lambda path: plan(path)[1], dry_run=dry_run)
+        return SkillWritten(stored.id, stored.name, stored.path, stored.action, run)
+
+    def _plan_skill(self, draft: SkillDraft, batch: _Batch, reason: str) -> SkillMoved:
+        """Plan a new skill, or to update the one of that name, which gets more outcomes and, in an update, the text."""
+        same = find_same_skill(batch.memories, draft, batch.place, force=batch.is_forced)
+        if same is None:
+            entry_id, path = self._name_skill(draft, batch.place, batch.memories, batch.planned)
+            batch.planned.update((entry_id, path))
+            batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
+            return SkillMoved(draft.text.name, entry_id, path, "created")
+        counts = {name: int(str(draft.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
+        more = {name: count for name, count in counts.items() if count > same.count(name)}
+        note = self._writer.read(same.path)
+        change = plan_skill_update(
+            note, same.id, draft if batch.is_update else SkillDraft(SkillText(draft.text.name)), reason, more
+        )
+        batch.changes += [change] if change else []
+        differs = not batch.is_update and plan_skill_update(note, same.id, draft, reason) is not None
+        message = "it says something else than the file; --update takes the file's text over" if differs else ""
+        return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "unchanged", message)
 
     def _name_skill(
         self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Collection[str] = ()
@@ -284,30 +296,12 @@ class Skills:
             if fold_case(name) in batch.names:
                 return SkillMoved(name, "", "", "known", f"{where} has the name of one before it")
             batch.names.add(fold_case(name))
-            same = find_same_skill(batch.memories, draft, batch.place, force=batch.is_forced)
-            if same:
-                return self._update_known(same, found, batch)
+            moved = self._plan_skill(draft, batch, f"Imported from {Path(found.path).name}.")
+            return moved._replace(action="known") if moved.action == "unchanged" else moved
         except Forgotten as exc:
             return SkillMoved(name, "", "", "forgotten", f"{exc} (or import with --force)")
         except (UsageError, CannotSplice) as exc:
             return SkillMoved(name, "", "", "refused", f"{where}: {exc}")
-        entry_id, path = self._name_skill(draft, batch.place, batch.memories, batch.planned)
-        batch.planned.update((entry_id, path))
-        reason = f"Imported from {Path(found.path).name}."
-        batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
-        return SkillMoved(name, entry_id, path, "created")
-
-    def _update_known(self, same: Memory, found: SkillDraft, batch: _Batch) -> SkillMoved:
-        """Plan the changes of an existing skill: its outcomes are added, its text stays unless it should be updated."""
-        counts = {name: int(str(found.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
-        more = {name: count for name, count in counts.items() if count > same.count(name)}
-        note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
-        draft = found if batch.is_update else SkillDraft(SkillText(found.text.name))
-        change = plan_skill_update(note, same.id, draft, reason, more)
-        batch.changes += [change] if change else []
-        differs = not batch.is_update and plan_skill_update(note, same.id, found, reason) is not None
-        message = "it says something else than the file; --update takes the file's text over" if differs else ""
-        return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "known", message)
 
     def _copy_files(self, found: SkillDraft, moved: SkillMoved, batch: _Batch) -> Iterator[Problem]:
         """Plan copies of the files that go with a skill, and yield why some are not copied."""
