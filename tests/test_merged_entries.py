@@ -29,6 +29,7 @@ from memory_kb.git.merge_texts import TextMerge
         ("status", "retired", "active", "retired", "active"),
         ("maturity", "established", "proven", "nascent", "nascent"),
         ("importance", 0.5, 0.8, 0.8, 0.8),
+        ("confidence", 0.75, 0.8, 0.55, 0.55),
         ("owner", "x", "y", "x", "y"),
         ("owner", None, "y", None, "y"),
         ("owner", "x", None, "x", None),
@@ -50,34 +51,13 @@ def test_values_of_both_sides(name: str, base: object, ours: object, theirs: obj
     ("name", "base", "ours", "theirs"),
     [
         ("title", "a", "b", "c"),
-        ("importance", 0.5, 0.8, 0.2),
         ("owner", "x", None, "y"),
         ("valid_until", "2026-01-01", "2026-02-01", "2026-03-01"),
-        ("cites", [{"ref": "a.py", "hash": "1"}], [{"ref": "a.py", "hash": "2"}], [{"ref": "a.py", "hash": "3"}]),
     ],
 )
 def test_what_both_changed_differently_is_for_people(name: str, base: object, ours: object, theirs: object) -> None:
     three: list[dict[str, object]] = [{} if value is None else {name: value} for value in (base, ours, theirs)]
     assert merge_fields(three[0], three[1], three[2]).unsettled == {name}
-
-
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "confidence"),
-    [
-        ((0.75, 3, 0), (0.80, 4, 0), (0.55, 3, 1), 0.60),
-        ((0.75, 3, 0), (0.80, 4, 0), (0.80, 4, 0), 0.85),
-        ((0.80, 1, 0), (0.45, 2, 0), (0.45, 2, 0), 0.50),  # unused for 90 days: it decays once
-        ((0.10, 0, 3), (0.00, 0, 4), (0.15, 1, 3), 0.0),
-    ],
-)
-def test_feedback_of_both_sides_makes_a_confidence(
-    base: tuple[float, int, int], ours: tuple[float, int, int], theirs: tuple[float, int, int], confidence: float
-) -> None:
-    def fields(values: tuple[float, int, int]) -> dict[str, object]:
-        return dict(zip(("confidence", "success_count", "failure_count"), values, strict=True))
-
-    for one, other in ((ours, theirs), (theirs, ours)):
-        assert merge_fields(fields(base), fields(one), fields(other)).values["confidence"] == confidence
 
 
 def test_fields_and_text_of_both_sides_come_together() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -27,8 +26,7 @@ _ORDERS: Mapping[str, Sequence[str]] = {
     "status": ("retired", "rejected", "archived", "compacted", "active", "proposed"),
     "maturity": ("nascent", "established", "proven"),
 }
-#: What one success adds to a confidence, and one failure takes from it.
-_SUCCESS, _FAILURE = 0.05, 0.20
+_LOWER = frozenset({"confidence", "importance"})
 
 
 class MergedFields(NamedTuple):
@@ -57,8 +55,6 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
     for name in dict.fromkeys((*ours, *theirs)):
         three = tuple(side.get(name, ABSENT) for side in (base or {}, ours, theirs))
         merged = _merge_value(name, *three, is_new=base is None)
-        if name == "confidence" and base is not None:
-            merged = _confidence(base, ours, theirs, merged)
         if merged is _UNSETTLED:
             unsettled.add(name)
         elif merged is not ABSENT:
@@ -90,16 +86,14 @@ def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) 
         return _unite(*(side if isinstance(side, list) else [] for side in (base, ours, theirs)))
     if name in _ORDERS:
         return _kept_word(_ORDERS[name], ours, theirs)
+    if name in _LOWER and all(type(side) in (int, float) for side in (ours, theirs)):
+        return min(ours, theirs)
     if parse_date(ours) and parse_date(theirs):
         if name.startswith("last_") or name in _LATER:
-            return max(ours, theirs, key=_sortable)
+            return max(ours, theirs)
         if name in _EARLIER:
-            return min(ours, theirs, key=_sortable)
+            return min(ours, theirs)
     return _UNSETTLED
-
-
-def _sortable(date: str) -> str:
-    return date.strip().replace(" ", "T")
 
 
 def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
@@ -112,14 +106,13 @@ def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
     return int(max(numbers) if is_new else max(0, numbers[1] + numbers[2] - numbers[0]))
 
 
-def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> Any:
+def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     """Return a list with what either side added and without what either removed, in our order."""
     known, mine, yours = ({_item_key(item) for item in side} for side in (base, ours, theirs))
     gone = (known - mine) | (known - yours)
     united = [item for item in ours if _item_key(item) not in gone]
     united += list({_item_key(item): item for item in theirs if _item_key(item) not in gone | mine}.values())
-    cited = [str(item.get("ref")) for item in united if isinstance(item, dict) and "ref" in item]
-    return united if len(cited) == len(set(cited)) else _UNSETTLED
+    return united
 
 
 def _item_key(item: Any) -> str:
@@ -131,26 +124,6 @@ def _kept_word(order: Sequence[str], ours: Any, theirs: Any) -> Any:
     if mine not in order or yours not in order:
         return _UNSETTLED
     return ours if order.index(mine) <= order.index(yours) else theirs
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
-
-
-def _confidence(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any], merged: Any) -> Any:
-    """Return the confidence after the feedback of both sides, or `merged` where only people set it."""
-    mine, yours = _number(ours.get("confidence")), _number(theirs.get("confidence"))
-    feedback = []
-    for side in (ours, theirs):
-        wins, losses = (
-            (_number(side.get(name, 0)) or 0) - (_number(base.get(name, 0)) or 0)
-            for name in ("success_count", "failure_count")
-        )
-        feedback.append(_SUCCESS * wins - _FAILURE * losses)
-    if mine is None or yours is None or not all(feedback):
-        return merged
-    settled = min(mine - feedback[0], yours - feedback[1])
-    return round(min(1.0, max(0.0, settled + sum(feedback))), 6)
 
 
 _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)
