@@ -150,7 +150,7 @@ def propose_queries(
     """Return questions that are not saved yet, each with the entry that it should find.
 
     Those that people asked come first, the most often asked before the others, each with what
-    was first the last time. Then notes nobody has a question for, one kind after the other, by
+    was first the last time. Then notes nobody has a question for, by
     their rarest words and never by their title: that would be found by anything.
     """
     # The queries are the team's, in the repository; a global home is one person's.
@@ -186,17 +186,11 @@ def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> It
 
 
 def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> Iterator[SavedQuery]:
-    """Yield a question for each note that has enough words of its own, the most important of every kind in turn."""
-    kinds: dict[str, list[Memory]] = {}
-    for memory in sorted(here.values(), key=lambda one: (-one.importance, one.path, one.line)):
-        if memory.place.learning_type == "task" and memory.kind not in WORKING_KINDS:
-            kinds.setdefault(memory.kind, []).append(memory)
-    while any(kinds.values()):
-        for waiting in kinds.values():
-            question = propose_question(waiting[0], frequency) if waiting else None
-            if question:
-                yield SavedQuery(question, (waiting[0].id,))
-            del waiting[:1]
+    """Yield a question for each note that has enough words of its own, the most important first."""
+    lasting = (one for one in here.values() if one.place.learning_type == "task" and one.kind not in WORKING_KINDS)
+    for memory in sorted(lasting, key=lambda one: (-one.importance, one.path, one.line)):
+        if question := propose_question(memory, frequency):
+            yield SavedQuery(question, (memory.id,))
 
 
 def propose_question(memory: Memory, frequency: Callable[[str], int]) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Unpack
@@ -36,7 +35,7 @@ from memory_kb.store.changes import (
 )
 from memory_kb.store.file_edits import NoteText, find_note
 from memory_kb.store.writer import Writer
-from memory_kb.text import encode, first_free, hash_of, parse_date, pluralize, short_id, shorten, slugify
+from memory_kb.text import encode, first_free, hash_of, parse_date, pluralize, short_id, shorten
 from memory_kb.vault import Vault
 
 _TAGS = ("inverted", "anti-pattern")
@@ -368,7 +367,7 @@ class Review:
         """
         changes: list[Change] = []
         known = self._memories.all()
-        taken = Counter(memory.path for memory in known)
+        taken = {memory.path for memory in known}
         shared: dict[str, list[Memory]] = {}
         for memory in wanted:
             if not memory.is_live and memory.status not in ("proposed", "rejected"):
@@ -380,7 +379,7 @@ class Review:
             change = plan_fields(memory, self._approved(memory), "Review: approved.")
             mine = [*([change] if change else []), *plan_replacement(memory, known)]
             if to := self._find_place(memory, taken):
-                taken[to] += 1
+                taken.add(to)
                 mine.append(move(memory, to, "Review: approved.", memory.id))
             together = next((one.together for one in mine if one.together), None)
             changes += [one._replace(together=together) for one in mine]
@@ -394,14 +393,12 @@ class Review:
         values |= {"flags": []} if memory.words("flags") else {}
         return values | {"reviewed": self._vault.today().isoformat()} if values or memory.is_unverified else {}
 
-    def _find_place(self, memory: Memory, taken: Counter[str]) -> str | None:
+    def _find_place(self, memory: Memory, taken: Collection[str]) -> str | None:
         """Return the file in the folder of its kind that an entry of `review/` goes to."""
         folder = self._vault.folder_of(memory.place)
         if not memory.path.startswith(f"{folder}review/"):
             return None
         name, ending = os.path.splitext(memory.path.rpartition("/")[2])
-        if taken[memory.path] > 1:
-            name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}"
         day = f"{parse_date(memory.created_at) or self._vault.today()}/" if memory.kind == "episode" else ""
         stem = f"{folder}{KINDS[memory.kind].folder}/{day}{name}"
         return first_free(stem, lambda one: one + ending in taken) + ending
