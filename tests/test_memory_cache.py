@@ -60,14 +60,3 @@ def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, seed:
         with KnowledgeBase.open(folder, kb.vault.home, environ={}) as fresh:
             expected = fresh.memories.all(filters)
         assert kb.memories.all(filters) == expected
-
-
-def test_the_entries_of_a_file_that_nobody_touched_are_the_same_objects(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(
-        vault({"memory/config.yaml": "", "memory/a.md": "Wombats sleep.\n", "memory/b.md": "Quokkas smile.\n"})
-    )
-    first = kb.memories.all()
-    (kb.vault.folder / "memory/b.md").write_text("Quokkas laugh.\n")
-    again = kb.memories.all()
-    assert [one.text.strip() for one in again] == ["Wombats sleep.", "Quokkas laugh."]
-    assert again[0] is first[0]
