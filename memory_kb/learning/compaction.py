@@ -66,9 +66,17 @@ def _find_clusters(
 def _cluster(
     group: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
-    pairs = _near_copies(group, vectors) if threshold is None else _paraphrases(group, threshold)
-    for cluster in similarity.linked_clusters(pairs):
-        yield tuple(group[place] for place in cluster)
+    # A thousand times the same text is half a million pairs.
+    same: dict[str, list[Memory]] = {}
+    for memory in group:
+        same.setdefault(" ".join(memory.text.split()), []).append(memory)
+    copies, first = list(same.values()), [one[0] for one in same.values()]
+    pairs = _near_copies(first, vectors) if threshold is None else _paraphrases(first, threshold)
+    alone = (similarity.Pair(place, place, 1.0) for place in range(len(first)))
+    for cluster in similarity.linked_clusters((*pairs, *alone)):
+        joined = tuple(memory for place in cluster for memory in copies[place])
+        if len(joined) > 1:
+            yield joined
 
 
 def _near_copies(group: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[similarity.Pair]:
