@@ -320,7 +320,7 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
     assert len(first.content or "") < MAX_EVENT_TEXT + 100
     assert "4,800,001 characters" in (first.content or "")
     assert (rest[-1].args or {})["file_path"] == "a.py"
-    assert "240,000 characters" in (rest[-1].args or {})["content"]
+    assert "60,000 characters" in (rest[-1].args or {})["content"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,6 @@ from memory_kb.store.session_events import (
     format_event,
     missing,
     parse_event,
-    strings_of,
 )
 from memory_kb.text import DEVICES, hash_of
 from memory_kb.vault import hold_lock
@@ -228,7 +226,6 @@ def outcome_of(end: Event) -> str | None:
 
 #: Longer than any credential.
 _EDGE = 5_000
-_MOST_TEXTS = 10_000
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -306,8 +303,8 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
         ts=draft.ts or format_time(now),
         content=content,
         error=error,
-        args=None if draft.args is None else _clean_values(draft.args, found, MAX_EVENT_TEXT // 10),
-        extra=_clean_values(draft.extra, found, MAX_EVENT_TEXT) if draft.extra else {},
+        args=None if draft.args is None else _clean_value("", draft.args, found),
+        extra=_clean_value("", draft.extra, found) if draft.extra else {},
         injected=draft.injected or ("whole" if is_own_answer else classify_own_text(content or "")),
     )
     return Prepared(event, tuple(sorted(found)))
@@ -333,51 +330,40 @@ def complete_end(last: Event | None, new: Event) -> Event | None:
     return None if (args, content) == (last.args or {}, last.content) else new._replace(args=args, content=content)
 
 
-def _clean_text(text: str, found: set[str], name: str = "", limit: int = MAX_EVENT_TEXT) -> str:
+def _clean_text(text: str, found: set[str], name: str = "") -> str:
     """Return a text without private parts and credentials, cut; the name of its field may reveal one."""
     text = cut_private(text)
-    if len(text) > limit + _EDGE:
-        return _clean_long(text, found, limit)
+    if len(text) > MAX_EVENT_TEXT + _EDGE:
+        return _clean_long(text, found)
     done = redact(text)
     if name and not done.found and len(text) < 1000:
         named = redact(f"{name}={text}")
         if named.found and named.text.startswith(f"{name}="):
             done = named._replace(text=named.text[len(name) + 1 :])
     found.update(done.found)
-    return cut(done.text, limit)
+    return cut(done.text, MAX_EVENT_TEXT)
 
 
-def _clean_long(text: str, found: set[str], limit: int) -> str:
+def _clean_long(text: str, found: set[str]) -> str:
     """Return head and tail of a long text; more is looked through, so that no half of a credential is left."""
-    tail = limit // 4
+    limit, tail = MAX_EVENT_TEXT, MAX_EVENT_TEXT // 4
     first, last = redact(text[: limit - tail + _EDGE]), redact(text[-tail - _EDGE :])
     found.update((*first.found, *last.found))
     head = first.text[: min(limit - tail, max(0, len(first.text) - _EDGE))]
     return f"{head}{missing(len(text) - limit)}{last.text[_EDGE:][-tail:]}"
 
 
-def _clean_values(values: Mapping[str, Any], found: set[str], limit: int) -> dict[str, Any]:
-    """Return fields that were cleaned; where they are long together, none of their texts is longer than the limit."""
-    sizes = [len(text) for text in strings_of(values)]
-    if sum(sizes) > 4 * MAX_EVENT_TEXT or len(sizes) > _MOST_TEXTS:
-        return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
-    limit = MAX_EVENT_TEXT if sum(sizes) <= MAX_EVENT_TEXT else limit
-    cleaned: dict[str, Any] = _clean_value("", values, found, limit)
-    return cleaned
-
-
-def _clean_value(name: str, value: Any, found: set[str], limit: int, depth: int = 0) -> Any:
+def _clean_value(name: str, value: Any, found: set[str], depth: int = 0) -> Any:
     if isinstance(value, str):
-        return _clean_text(value, found, name, limit)
+        return _clean_text(value, found, name)
     if depth > 40:
         return None
     if isinstance(value, Mapping):
         return {
-            _clean_text(str(key), found): _clean_value(str(key), item, found, limit, depth + 1)
-            for key, item in value.items()
+            _clean_text(str(key), found): _clean_value(str(key), item, found, depth + 1) for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_clean_value(name, item, found, limit, depth + 1) for item in value]
+        return [_clean_value(name, item, found, depth + 1) for item in value]
     return value
 
 
