@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from memory_kb.context.relevance import ENDINGS, strip_endings
+from memory_kb.similarity import stem
 from memory_kb.stop_words import stop_words
 from memory_kb.terms import MARKED_WORD, needs_cutting
 
+#: The usual endings of English words, as an expression.
+_ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
 #: An expression that finds nothing.
 _NOTHING = re.compile("((?!))")
 
@@ -34,5 +36,4 @@ def read_query_words(query: str) -> re.Pattern[str]:
 def _any_ending(token: str) -> str:
     if needs_cutting(token):
         return re.escape(token)
-    stem = strip_endings(token) if token.isascii() else token
-    return rf"\b{re.escape(stem)}(?:{ENDINGS}){{0,2}}\b"
+    return rf"\b(?:{re.escape(token)}|{re.escape(stem(token))}(?:{_ENDINGS}){{0,2}})\b"

@@ -12,7 +12,6 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.globs import fits_any
-from memory_kb.lazy_regex import lazy_regex
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import TextQuery, parse_words
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from memory_kb.index.port import Candidate, Index
     from memory_kb.index.sqlite import SqliteIndex
 
-#: The usual endings of English words, as an expression.
-ENDINGS = r"ing|ed|ers?|es|s|ions?|ment|able|e"
-_SUFFIX = lazy_regex(rf"(?<=\w{{4}})(?:{ENDINGS})$")
 #: Words that a section must have in common with a prompt that it bears on.
 _LEAST_WORDS = 3
 #: A prompt is about its rarest words; so many are looked at.
@@ -90,19 +86,6 @@ def without_other_forms(index: "Index", terms: Iterable[str]) -> list[str]:
     for term, word in bare.items():
         firsts.setdefault(stems.get(word, term), term)
     return list(firsts.values())[:_WORDS]
-
-
-def strip_endings(word: str) -> str:
-    """Return a word without its usual English endings; what is left is a prefix of the casefolded word.
-
-    Example:
-        >>> [strip_endings(word) for word in ("Deployments", "deploying", "merge", "merging", "bus")]
-        ['deploy', 'deploy', 'merg', 'merg', 'bus']
-    """
-    short = word.casefold()
-    for _ in range(2):
-        short = _SUFFIX.sub("", short)
-    return short
 
 
 def may_be_given(memory: Memory, today: date) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from memory_kb.context.relevance import (
     Topic,
     fits_files,
     may_be_given,
-    strip_endings,
     weigh_topic,
     without_other_forms,
 )
@@ -108,7 +107,7 @@ class MaterialReader:
         chosen, files = self.task.labels, self.task.files
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
         rules = list(self.index.memories(wanted))
-        labels = chosen or find_labels(self.task.task, rules)
+        labels = chosen or find_labels(self.task.task, rules, self.index.stems)
         if not chosen:
             shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
             rules = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
@@ -195,25 +194,26 @@ def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
     return list(firsts.values())
 
 
-def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the tags of some rules that a task says.
+def find_labels(
+    task: str, rules: Iterable[Memory], stems: Callable[[Iterable[str]], Mapping[str, str]]
+) -> tuple[str, ...]:
+    """Return the tags of some rules that a task says; `stems` returns words as the index holds them.
 
     Example:
         >>> from memory_kb.model import Location
-        >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
-        ('Testing',)
-        >>> find_labels("检查部署脚本", [Memory("x", "a.md", "", Location(), "T", "", tags=("部署", "测试"))])
-        ('部署',)
+        >>> rules = [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "部署"))]
+        >>> [find_labels(task, rules, lambda words: {word: word[:4] for word in words}) for task in ("Fix the tests", "检查部署脚本")]
+        [('Testing',), ('部署',)]
     """
     text = task.casefold()
     tokens = MARKED_NAME.findall(text)
-    stop = stop_words(tokens)
-    said = {strip_endings(token) for token in tokens if token not in stop}
-    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    words_of = {tag: set(map(strip_endings, MARKED_NAME.findall(tag))) for tag in tags}
+    tokens += [noun.strip('"') for noun in parse_words(text).nouns().values()]
+    words_of = {tag: set(MARKED_NAME.findall(tag.casefold())) for rule in rules for tag in rule.tags}
+    stem_of = stems({*tokens, *itertools.chain(*words_of.values())})
+    said = {stem_of[token] for token in set(tokens).difference(stop_words(tokens))}
 
     def is_said(word: str) -> bool:
-        return word in said or (needs_cutting(word) and word in text)
+        return stem_of[word] in said or (needs_cutting(word) and word in text)
 
     return tuple(tag for tag, words in words_of.items() if words and all(map(is_said, words)))
 
