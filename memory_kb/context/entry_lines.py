@@ -78,11 +78,11 @@ class ClaimChecks:
 class EntryLines:
     """Entries as lines under headings, each once, within a budget of tokens.
 
-    `shown` are the entries that have a line, by their ids.
+    `shown` are the entries that have a line, by their ids, `left` is what is left of the budget.
     """
 
     def __init__(self, budget: int, claims: ClaimChecks, count: "TokenCounter" = count_tokens) -> None:
-        self._left, self._claims, self._count = budget, claims, count
+        self.left, self._claims, self._count = budget, claims, count
         self._blocks: list[str] = []
         self.shown: dict[str, Memory] = {}
 
@@ -110,7 +110,7 @@ class EntryLines:
         An entry whose ground is gone is skipped; `write` returns the line of another. Of the room so many tokens
         are kept free.
         """
-        room = self._left - keep_free - self._count(f"{head}\n\n" if head else "")
+        room = self.left - keep_free - self._count(f"{head}\n\n" if head else "")
         lines, left_out = list[str](), 0
         for memory in memories:
             if memory.id in self.shown:
@@ -130,7 +130,7 @@ class EntryLines:
                 if len(lines) == most:
                     break
         if lines:
-            self._left = room + keep_free
+            self.left = room + keep_free
             self._blocks.append("\n".join(filter(None, (head, *lines))))
         return left_out
 

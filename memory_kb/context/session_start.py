@@ -1,5 +1,6 @@
 """Select what an agent is given when its session starts, whatever the task."""
 
+import functools
 from collections.abc import Collection, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
 from memory_kb.memory import Memory
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
-from memory_kb.text import count_tokens
+from memory_kb.text import count_tokens, pluralize
 
 #: The most that the start of a session costs besides `institutional.md`, in tokens.
 BUDGET = 1_500
@@ -89,35 +90,41 @@ def build_start(
     `fitting` is what has to do with the task at hand, best first. Of an agent that cuts what is longer than `max_chars`
     the model gets as much as it takes, and where the rest is.
     """
-
-    def write(memory: Memory) -> str:
-        return write_brief(memory, today)
-
     in_time = [one for one in material.institutional if "valid_until" not in one.metadata or claims.is_kept(one)]
     always = show_institutional(in_time, {})
-    tail = _tail(material, today)
+    waits = "waits" if material.proposals == 1 else "wait"
+    waiting = f"{pluralize(material.proposals, 'proposal')} {waits} for the person's review: `memory-kb review`."
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
-    budget = min(BUDGET, room // 4) - 24 - sum(count_tokens(one.text) + 2 for one in tail)
-    kept_free = _FITTING if fitting else 0
-    rules_first = order_by_use(material.rules, today)
-    rules_cost = count_tokens(_RULES_HEAD) + sum(count_tokens(write(one)) + 1 for one in rules_first[:20])
-    lines = EntryLines(budget, claims)
-    core = order_by_use(material.core, today)
-    left_out = {
-        "of what always holds": lines.add("## Core Memory", core, write, keep_free=min(_RULES, rules_cost) + kept_free),
-        "rules": lines.add(_RULES_HEAD, rules_first, write, keep_free=kept_free),
-        "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
-    }
-    lines.add("## For the task at hand", (one for one in fitting if one.id not in always.ids), write, most=3)
-    said = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
-    notice = f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
+    write = functools.partial(write_brief, today=today)
+    # What always has its place comes last, and has the first of the room.
+    tail = EntryLines(min(BUDGET, room // 4) - 24 - count_tokens(waiting), claims)
+    tail.add("## Open handoffs", material.handoffs, write, most=_MOST_HANDOFFS)
+    tail.add("## Last episode", filter(None, [material.episode]), write)
+    lines = EntryLines(tail.left, claims)
+    news = [one for one in fitting if one.id not in (*always.ids, *tail.ids)]
+    notice = _fill_lines(lines, material, news, today)
     head = always.text
-    rest = "\n\n".join(filter(None, (lines.text, *(one.text for one in tail), notice)))
+    rest = "\n\n".join(filter(None, (lines.text, tail.text, waiting if material.proposals else "", notice)))
     if head and max_chars and len(frame(f"{head}\n\n{rest}")) > max_chars:
         head = _cut_head(head, rest, material.institutional[-1].path, max_chars)
     text = "\n\n".join(filter(None, (head, rest)))
-    ids = (*always.ids, *lines.ids, *(one for part in tail for one in part.ids))
-    return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
+    return Given(frame(text) if text else "", tuple(dict.fromkeys((*always.ids, *lines.ids, *tail.ids))))
+
+
+def _fill_lines(lines: EntryLines, material: StartMaterial, fitting: Sequence[Memory], today: date) -> str:
+    """Add what always holds, rules, and what fits the task at hand; return what was left out, in a sentence."""
+    write = functools.partial(write_brief, today=today)
+    core, rules = order_by_use(material.core, today), order_by_use(material.rules, today)
+    for_fitting = _FITTING if fitting else 0
+    for_rules = min(_RULES, count_tokens(_RULES_HEAD) + sum(count_tokens(write(one)) + 1 for one in rules[:20]))
+    left_out = {
+        "of what always holds": lines.add("## Core Memory", core, write, keep_free=for_rules + for_fitting),
+        "rules": lines.add(_RULES_HEAD, rules, write, keep_free=for_fitting),
+        "handoffs": max(0, len(material.handoffs) - _MOST_HANDOFFS),
+    }
+    lines.add("## For the task at hand", fitting, write, most=3)
+    said = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
+    return f"Left out for room: {said}; `memory-kb list` shows all." if said else ""
 
 
 def _cut_head(head: str, rest: str, path: str, max_chars: int) -> str:
@@ -129,17 +136,3 @@ def _cut_head(head: str, rest: str, path: str, max_chars: int) -> str:
 
 def _when(memory: Memory) -> tuple[str, str, str]:
     return memory.created_at or (memory.seen.isoformat() if memory.seen else ""), memory.path, memory.id
-
-
-def _tail(material: StartMaterial, today: date) -> list[Given]:
-    """Return what always has its place: open handoffs, the last episode, how many proposals wait."""
-    tail: list[Given] = []
-    if handoffs := material.handoffs[:_MOST_HANDOFFS]:
-        lines = ("## Open handoffs", *(write_brief(one, today) for one in handoffs))
-        tail.append(Given("\n".join(lines), tuple(one.id for one in handoffs)))
-    if material.episode:
-        tail.append(Given(f"## Last episode\n{write_brief(material.episode, today)}", (material.episode.id,)))
-    if count := material.proposals:
-        waiting = f"{count:,} proposal{'s wait' if count != 1 else ' waits'}"
-        tail.append(Given(f"{waiting} for the person's review: `memory-kb review`."))
-    return tail
