@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.agents.agent import EVENTS, Agent
-from memory_kb.agents.payloads import HookAnswer, HookCall, format_answer, format_question, format_refusal, read_results
+from memory_kb.agents.payloads import HookAnswer, HookCall, format_answer, read_results
 from memory_kb.errors import UsageError
 from memory_kb.injected_text import mark_as_own
 from memory_kb.regular_files import make_folder, open_for_appending, read_file, read_text
@@ -80,12 +80,12 @@ class Hooks:
             is_logged = call.session is not None and self._sessions.files.path(call.session).exists()
             return HookAnswer(sessions_to_end=(call.session,) if call.session and is_logged else ())
         if event == "before-tool":
-            return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
+            return HookAnswer(format_answer(agent, event, self._refuse_edit(call, agent), agent.refusal))
         owes_start = event == "prompt" and self._owes_start(call, agent)
         if self._log_call(event, call, agent):
             return HookAnswer()
         if agent.question and event == agent.question[0]:
-            return HookAnswer(self._ask_to_remember(call, agent))
+            return HookAnswer(format_answer(agent, event, self._ask_to_remember(call, agent), agent.question[1]))
         sessions_to_end = self._abandoned(call.session) if event == "session-start" else ()
         if not self._vault.settings.context.hooks:
             return HookAnswer(sessions_to_end=sessions_to_end)
@@ -125,7 +125,7 @@ class Hooks:
                 return ""
             event = Event(type="event", event=ASKED, agent=agent.name)
             writer.append(prepare(event, self._vault.clock(), writer.first).event)
-        return format_question(agent, mark_as_own(QUESTION))
+        return mark_as_own(QUESTION)
 
     def hook_finish(self, sessions: Iterable[str]) -> None:
         """End sessions that agents are done with, and do what follows."""

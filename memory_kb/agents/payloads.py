@@ -166,29 +166,8 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
     return True if kind == "success" or agent.name in ("claude-code", "gemini-cli") else None
 
 
-def format_question(agent: Agent, text: str) -> str:
-    """Return a question to an agent's model in the form that its stop hook takes; "" where there is none."""
-    if agent.question is None:
-        return ""
-    event, form = agent.question
-    if form == "context":
-        return format_answer(agent, event, text)
-    return json.dumps({"followup_message": text} if form == "followup" else {"decision": form, "reason": text})
-
-
-def format_refusal(agent: Agent, text: str) -> str:
-    """Return the refusal of a tool in the form that an agent's hook takes; "" for nothing, or where there is none."""
-    hook = agent.hook_for("before-tool")
-    if not (text and hook):
-        return ""
-    if agent.refusal == "deny":
-        return json.dumps({"decision": "deny", "reason": text})
-    decision = {"hookEventName": hook.name, "permissionDecision": "deny", "permissionDecisionReason": text}
-    return json.dumps({"hookSpecificOutput": decision})
-
-
-def format_answer(agent: Agent, event: str, text: str) -> str:
-    """Return additional context in the form that an agent reads; "" for nothing.
+def format_answer(agent: Agent, event: str, text: str, form: str = "context") -> str:
+    """Return additional context, a question or a refusal in the form that an agent's hook takes; "" for nothing.
 
     Example:
         >>> from memory_kb.agents.agent import find_agent
@@ -196,11 +175,16 @@ def format_answer(agent: Agent, event: str, text: str) -> str:
         '{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "Use tabs."}}'
     """
     hook = agent.hook_for(event)
-    if not text or hook is None or (event == "prompt" and not agent.takes_prompt_context):
+    if not text or hook is None:
         return ""
-    if agent.context_key:
-        return json.dumps({agent.context_key: text})
-    return json.dumps({"hookSpecificOutput": {"hookEventName": hook.name, "additionalContext": text}})
+    if form in ("block", "deny"):
+        return json.dumps({"decision": form, "reason": text})
+    if form == "followup" or (form == "context" and agent.context_key):
+        return json.dumps({"followup_message" if form == "followup" else agent.context_key: text})
+    said = {"additionalContext": text}
+    if form == "permission":
+        said = {"permissionDecision": "deny", "permissionDecisionReason": text}
+    return json.dumps({"hookSpecificOutput": {"hookEventName": hook.name, **said}})
 
 
 #: The end of a transcript that is read, in bytes.
