@@ -24,7 +24,7 @@ def folder(vault: Callable[[dict[str, str]], Path]) -> Path:
 def site(folder: Path, home: Path) -> Iterator[Site]:
     one = Site(
         NamedVault(str(folder), str(home), {"HOME": str(home.parent)}),
-        SiteInfo("vault", "mark", is_local=True, editor=None),
+        SiteInfo("vault", "mark", is_local=True),
     )
     yield one
     one.close(60.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import sys
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -13,7 +12,6 @@ import pages
 import pytest
 from conftest import Run, write_files
 from pages import FILES, SECRET_FILE, Parsed, Server, Start
-from watching import eventually
 
 start = pages.start
 shared = pages.shared
@@ -40,7 +38,7 @@ def test_only_this_page_may_ask(shared: Server, headers: dict[str, str], status:
     assert shared.ask("/", **headers).status == status
 
 
-@pytest.mark.parametrize("target", ["/entry/edit", "/entry/forget", "/entry/open", "/review/judge", "/undo"])
+@pytest.mark.parametrize("target", ["/entry/edit", "/entry/forget", "/review/judge", "/undo"])
 def test_a_form_needs_the_mark_and_the_origin(shared: Server, target: str) -> None:
     before = {file: file.read_bytes() for file in shared.vault.rglob("*.md")}
     mark_ = shared.ask("/entry/edit?id=flaky-1").mark
@@ -167,20 +165,3 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
     assert "vscode://" not in server.ask("/entry?id=flaky-1", cookie=cookie.partition(";")[0]).text
     code, said = server.end()
     assert code == 0 and token not in said and "horse" not in said
-
-
-def test_the_vault_names_no_editor(start: Start, tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    server = start(FILES | {"memory/config.yaml": f"editor: touch {seen}\n"})
-    assert server.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").status == 400
-    opening = start(
-        FILES,
-        env={
-            "MEMORY_KB_EDITOR": f"{sys.executable} -c \"import sys; open({str(seen)!r}, 'w').write(' '.join(sys.argv[1:]))\" {{file}} {{line}}"
-        },
-    )
-    assert (
-        opening.send("/entry/open", "/entry/edit?id=flaky-1", id="flaky-1").headers["location"]
-        == "/entry?id=flaky-1&said=opened"
-    )
-    eventually(lambda: seen.exists() and seen.read_text().endswith("flaky.md 1"))

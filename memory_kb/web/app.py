@@ -76,7 +76,6 @@ _ROUTES = (
     PageRoute("POST", "/entry/remarks", "slow-read", entry_pages.show_remarks),
     PageRoute("POST", "/entry/rename", "write", entry_pages.rename),
     PageRoute("POST", "/entry/forget", "write", entry_pages.forget),
-    PageRoute("POST", "/entry/open", "read", entry_pages.open_editor),
     PageRoute("GET", "/new", "slow-read", entry_pages.show_new),
     PageRoute("POST", "/new", "write", entry_pages.create),
     PageRoute("GET", "/review", "slow-read", vault_pages.show_queue),
@@ -136,7 +135,7 @@ def serve_page(
         name = kb.vault.folder.name or str(kb.vault.folder)
         mark = sign(kb.vault.seal, b"a form of the page")
     listening, bound = bind_socket(place, token, "MEMORY_KB_SERVE_TOKEN")
-    site = Site(named, SiteInfo(name, mark, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
+    site = Site(named, SiteInfo(name, mark, bound.is_loopback, vaults))
     auth = Auth(make_app(site), bound.host, bound.port, token)
     make_say("serve")(f"the page is at http://{bound.shown}/")
     site.warm(is_watching=is_watching)

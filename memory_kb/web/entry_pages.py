@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import subprocess
-import threading
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -250,30 +247,6 @@ def undo(request: PageRequest) -> Response:
     # Only ever a path of this page: two slashes would name another host.
     to = back if back.startswith("/") and not back.startswith(("//", "/\\")) else "/health"
     return see_other(to)
-
-
-def open_editor(request: PageRequest) -> Response:
-    """Open the file of an entry with the editor command that the server was started with."""
-    info = request.site.info
-    if not info.editor or not info.is_local:
-        hint = "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
-        raise UsageError("no editor is set", hint)
-    source = request.source()
-    start_editor(info.editor, source.file, source.view.line)
-    return see_other(_after(request.wanted, "opened", None))
-
-
-def start_editor(command: str, file: str, line: int) -> None:
-    """Start an editor, without a shell; the file is added where the command has no place for it."""
-    words = [word.replace("{file}", file).replace("{line}", str(line)) for word in shlex.split(command)]
-    try:
-        started = subprocess.Popen(  # noqa: S603 - the user's own command, from their own environment
-            words if "{file}" in command else [*words, file],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-    except (OSError, IndexError) as exc:
-        raise UsageError(f"the editor cannot be started: {exc}", "MEMORY_KB_EDITOR names it") from exc
-    threading.Thread(target=started.wait, name="memory-kb editor", daemon=True).start()
 
 
 def _after(wanted: EntryAddress, said: str, run: RunReport | None) -> str:

@@ -52,14 +52,13 @@ _STATUS: dict[type[MemoryKBError], tuple[int, str]] = {
 class SiteInfo(NamedTuple):
     """What the pages know about the server and its vault.
 
-    Only a page that no other machine can reach (`is_local`) shows paths of files. `editor` is the command that opens a
-    file, from the environment of the server. `mark` is in every form of these pages, and other sites do not know it.
+    Only a page that no other machine can reach (`is_local`) shows paths of files. `mark` is in every form of these
+    pages, and other sites do not know it.
     """
 
     name: str
     mark: str
     is_local: bool
-    editor: str | None
     vaults: tuple[str, ...] = ()
 
 
