@@ -8,6 +8,8 @@ import re
 from typing import NamedTuple
 
 from memory_kb.lazy_regex import lazy_regex
+from memory_kb.markdown.lists_and_fences import find_sections, scan_lines
+from memory_kb.model import Span
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.terms import MARKED_WORD, MARKS, jaccard, to_nfc
 from memory_kb.text import encode, hash_of
@@ -59,7 +61,6 @@ _FILLERS = _NEGATIONS | _words(
 )
 #: A name such as `src/a.py` is one word.
 _WORD_OR_SIGN = lazy_regex(rf"(?:(?<!\S)-{{1,2}})?[\w{MARKS}]+(?:[-./:'][\w{MARKS}]+)*|[<>=!+%&|^~$@]+|(?<=[A-Za-z])#")
-_FENCE = lazy_regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _DATED_HEADING = lazy_regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _DIGIT = lazy_regex(r"\d")
 _SHORT_NOT = lazy_regex(r"n['\u2019]t\b")
@@ -120,12 +121,9 @@ def _undated(text: str) -> str:
 
 # -- the contrary --------------------------------------------------------------------------------------
 
-#: How much of a text is read, and the longest sentence that is; characters.
-_READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
 #: A sentence about fewer words may be about anything.
 _LEAST_WORDS = 2
-_SENTENCE = lazy_regex(r"(?<=[.!?;])\s+|\n+")
-_SECTION = lazy_regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
+_SENTENCE_END = lazy_regex(r"(?<=[.!?;])\s+")
 
 
 class _Claim(NamedTuple):
@@ -154,10 +152,9 @@ def find_opposition(one: str, other: str) -> str | None:
 @functools.lru_cache(maxsize=4_096)
 def _claims(text: str) -> frozenset[_Claim]:
     """Return what the sentences of a text claim; a question and a heading claim nothing."""
-    found = _SENTENCE.split(_FENCE.sub("\n", text[:_READ_CHARS]))[:_MOST_SENTENCES]
-    claims = (
-        _read_claim(line) for line in found if len(line) <= _LONGEST and not line.rstrip("* ").endswith(("?", ":"))
-    )
+    lines = (line.text for line in scan_lines(text, Span(0, len(text))) if not line.is_code)
+    sentences = (one.rstrip("* ") for line in lines for one in _SENTENCE_END.split(line))
+    claims = (_read_claim(one) for one in sentences if not one.endswith(("?", ":")))
     return frozenset(claim for claim in claims if len(claim.words) >= _LEAST_WORDS)
 
 
@@ -177,13 +174,9 @@ def _approaches_clash(one: str, other: str) -> bool:
 
 @functools.lru_cache(maxsize=4_096)
 def _approaches(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    found = {"correct approach": "", "incorrect approach": ""}
-    heads = list(_SECTION.finditer(text))
-    for number, head in enumerate(heads):
-        name = (head[1] or head[2]).strip().casefold()
-        if name in found:
-            found[name] = text[head.end() : heads[number + 1].start() if number + 1 < len(heads) else len(text)]
-    return word_set(found["correct approach"]), word_set(found["incorrect approach"])
+    """Return the words of the sections that say what is the correct approach, and what the incorrect one."""
+    found = {one.heading.casefold(): text[one.content.start : one.content.end] for one in find_sections(text)}
+    return word_set(found.get("correct approach", "")), word_set(found.get("incorrect approach", ""))
 
 
 # -- another value of the same -------------------------------------------------------------------------
