@@ -43,7 +43,7 @@ def test_a_commit_has_what_the_last_run_wrote_and_says_what_was_learned(clone: C
     assert file in told
     message = clone.git("log", "-1", "--format=%B")
     assert message.splitlines()[0] == "memory: learned Numbats"
-    assert f"- fact: Numbats ({file})" in message
+    assert f"- learned fact: Numbats ({file})" in message
     assert clone.git("status", "--porcelain") == ""
 
 
@@ -190,7 +190,7 @@ def test_many_files_are_committed_at_once(clone: Clone) -> None:
         kb.writer.run("import", plan)
         report = kb.commit()
         assert len(report.commits[0].files) == 240
-        assert "and 182 more" in report.commits[0].message.splitlines()[-1]
+        assert "and 180 more" in report.commits[0].message.splitlines()[-1]
         assert report.commits[0].subject == "memory: 240 learned"
     assert clone.git("status", "--porcelain") == ""
 

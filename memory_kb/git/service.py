@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
+from memory_kb.errors import GitFailed, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git.backtest import Backtest, backtest
 from memory_kb.git.history import MOST_COMMITS, Version, find_versions
 from memory_kb.git.merge_driver import GitSetup, set_up
@@ -20,7 +19,6 @@ from memory_kb.git.repository import Repository
 from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.guards import read_guard
-from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.store.file_edits import find_note
 from memory_kb.store.journal import Run
 from memory_kb.store.machine_folder import find_command
@@ -29,6 +27,7 @@ from memory_kb.store.undo import Undo, choose_run
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.memory import Memory
     from memory_kb.providers.protocols import Embedder
@@ -154,33 +153,24 @@ class Git:
         return CommitMade(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
 
     def _gather_lines(self, runs: Sequence[Run], paths: set[str]) -> list[_Line]:
-        """Return every entry of some files once, by the strongest thing that was done to it, with all reasons."""
+        """Return every entry of some files once, by what was done to it first, with all reasons."""
         found: dict[str, list[Decision]] = {}
         for run in runs:
             for one in run.made:
                 if one.path in paths or one.to in paths:
                     found.setdefault(one.entry_id or one.to or one.path, []).append(one)
-        lines = []
-        for done in found.values():
-            path = done[-1].to or done[-1].path
-            kind, title = self._name_entry(path, done[-1].entry_id)
-            why = " ".join(dict.fromkeys(on_one_line(one.reason) for one in done if one.reason))
-            text = f"- {kind}: {on_one_line(title)} ({on_one_line(path)}){f'. {why}' if why else ''}"
-            lines.append(_Line(min(map(_group, done), key=_GROUPS.index), on_one_line(title), shorten(text, _LINE)))
-        return sorted(lines, key=lambda line: _GROUPS.index(line.group))
 
-    def _name_entry(self, path: str, entry_id: str | None) -> tuple[str, str]:
-        try:
-            note = find_note(self._vault, path)
-            text = note.text if note else ""
-        except MemoryKBError:
-            text = ""
-        entries = parse_document(text, path).entries
-        is_only = len(entries) == 1
-        for one in entries:
-            if one.id == entry_id or (entry_id is None and is_only):
-                return one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=is_only)
-        return "entry" if entry_id else "file", entry_id or path.rpartition("/")[2]
+        def read(index: SqliteIndex) -> dict[str, tuple[str, str]]:
+            return {one.id: (one.kind, one.title) for name in found for one in index.entries_with_id(name)}
+
+        named, lines = self._index.read(read), list[_Line]()
+        for name, done in found.items():
+            path, group = on_one_line(done[-1].to or done[-1].path), _group(done[0])
+            kind, title = named.get(name) or ("entry" if done[-1].entry_id else "file", name.rpartition("/")[2])
+            why = " ".join(dict.fromkeys(on_one_line(one.reason) for one in done if one.reason))
+            text = f"- {group} {kind}: {on_one_line(title)} ({path}){f'. {why}' if why else ''}"
+            lines.append(_Line(group, on_one_line(title), shorten(text, _LINE)))
+        return lines
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
         """Return the versions of an entry in the commits, the newest first, also from before its file was renamed."""
@@ -224,8 +214,6 @@ class Git:
 #: The most characters of the subject and of a line, and lines of the body.
 _SUBJECT, _LINE = 72, 240
 _MOST_LINES = 60
-#: What is done to entries, in the order in which a message names them.
-_GROUPS = ("learned", "changed", "moved", "removed", "reverted")
 
 
 class _Line(NamedTuple):
@@ -244,13 +232,10 @@ def _compose_message(lines: Sequence[_Line], runs: Sequence[Run], subject: str |
     occasions = list(dict.fromkeys(run.occasion for run in runs if run.occasion))
     about = f" ({on_one_line(occasions[0])})" if len(occasions) == 1 else ""
     first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
-    body: list[str] = []
-    for group, chosen in itertools.groupby(lines, key=lambda line: line.group):
-        body += ["", f"{group.capitalize()}:", *(line.text for line in chosen)]
-    if len(body) > _MOST_LINES:
-        rest = sum(line.startswith("- ") for line in body[_MOST_LINES:])
-        body = [*body[:_MOST_LINES], f"- and {rest} more"]
-    return "\n".join((subject.strip() if subject and subject.strip() else first, *body)) + "\n"
+    body = [line.text for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        body.append(f"- and {len(lines) - _MOST_LINES} more")
+    return "\n".join((subject.strip() if subject and subject.strip() else first, "", *body)) + "\n"
 
 
 def _group(one: Decision) -> str:
