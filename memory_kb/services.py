@@ -302,7 +302,7 @@ class Services:
     def skills(self) -> Skills:
         from memory_kb.skills.service import Skills
 
-        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
+        return Skills(self.vault, self.writer, self.memories, self.searching)
 
     @cached_property
     def compactor(self) -> Compactor:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
-from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.learning.render_entry import without_empty
@@ -80,7 +79,6 @@ class Skills:
     """The verbs skills search, rank, create, feedback, and procedure."""
 
     _vault: Vault
-    _index: VaultIndex
     _writer: Writer
     _memories: Memories
     _searching: Searching
@@ -215,7 +213,7 @@ class Skills:
         """Plan a new skill, or to update the one of that name, which gets more outcomes and, in an update, the text."""
         same = find_same_skill(batch.memories, draft, batch.place, force=batch.is_forced)
         if same is None:
-            entry_id, path = self._name_skill(draft, batch.place, batch.memories, batch.planned)
+            entry_id, path = self._name_skill(draft, batch)
             batch.planned.update((entry_id, path))
             batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
             return SkillMoved(draft.text.name, entry_id, path, "created")
@@ -230,29 +228,22 @@ class Skills:
         message = "it says something else than the file; --update takes the file's text over" if differs else ""
         return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "unchanged", message)
 
-    def _name_skill(
-        self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Collection[str] = ()
-    ) -> tuple[str, str]:
+    def _name_skill(self, draft: SkillDraft, batch: _Batch) -> tuple[str, str]:
         """Return the id and path of a new skill: its slug, with a number where that is taken.
 
-        An id that another entry has, in any scope, is taken, unless that is a skill of the same
-        name, which the new one is to hide.
+        An id that another skill has, in any scope, is taken, unless it has the same name, and the new one is to hide it.
         """
-        slug, folder = make_slug(draft.text.name), f"{self._vault.folder_of(place)}skills/"
-        beginnings = {slug, draft.id or slug}
-        ids = self._index.read(
-            lambda index: {entry.id for start in beginnings for entry in index.entries_with_id(start)}
-        )
-        ids -= {one.id for one in memories if one.place[:3] != place[:3] and is_named(one, draft.text.name)}
-        taken = {*ids, *planned}
+        folder, name = f"{self._vault.folder_of(batch.place)}skills/", draft.text.name
+        known = (one for one in batch.memories if one.place[:3] == batch.place[:3] or not is_named(one, name))
+        taken = {*batch.planned, *(one.id for one in known)}
         wanted = draft.id if draft.id not in taken else None
 
-        def is_taken(name: str) -> bool:
-            path = f"{folder}{name}.md"
-            return (not wanted and name in taken) or path in taken or self._vault.resolve(path).exists()
+        def is_taken(slug: str) -> bool:
+            path = f"{folder}{slug}.md"
+            return (not wanted and slug in taken) or path in taken or self._vault.resolve(path).exists()
 
-        name = first_free(slug, is_taken)
-        return wanted or name, f"{folder}{name}.md"
+        slug = first_free(make_slug(name), is_taken)
+        return wanted or slug, f"{folder}{slug}.md"
 
     def import_(
         self,

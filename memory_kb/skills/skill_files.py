@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 #: A skill of a catalogue may be as large as this many blocks of frontmatter.
 _SCALE = 64
-_LISTS = ("prerequisites", "steps", "errors", "exit_criteria")
 #: Fields of our own that a foreign file's words must not be read as.
 _OWN = (FIELDS.keys() - {"aliases"}) | {
     *("extraction_scope", "session_task", "created", "created_by", "template", "alpha", "beta"),
@@ -68,8 +67,7 @@ def _read_item(item: Mapping[str, Any], path: str, line: int) -> SkillDraft | No
         return None
     template = None if item.get("template") is None else str(item["template"])
     is_body = template is not None and (item.get("is_body") is True or template.startswith("# Skill: "))
-    lists = {part: tuple(map(str, item[part])) for part in _LISTS if isinstance(item.get(part), list)}
-    text = SkillText(name, as_text(item.get("description")), template=None if is_body else template, **lists)
+    text = SkillText(name, as_text(item.get("description")), template=None if is_body else template)
     fields: dict[str, Any] = without_empty({"created_by": as_text(item.get("created_by"))})
     fields |= {
         "success_count": _count(item, "success_count", "alpha"),
@@ -89,7 +87,7 @@ def _read_item(item: Mapping[str, Any], path: str, line: int) -> SkillDraft | No
 
 
 def _foreign(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in _OWN and name not in _LISTS}
+    return {name: value for name, value in values.items() if name not in _OWN}
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Parse, write and update the Markdown of a skill, keeping what people wrote."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,7 +28,6 @@ PARTS = {
 }
 _PART_OF = {heading.lower(): part for part, heading in PARTS.items()}
 _BLANK = " \t\r\n"
-_SIGN = re.compile(r"#{1,6}(?:\s|$)|`{3}|~{3}|-{3}|={3}|[-*+>](?:\s|$)|\d{1,9}[.)]\s")
 
 
 class SkillText(NamedTuple):
@@ -51,17 +49,12 @@ def render_skill(skill: SkillText) -> str:
         >>> render_skill(SkillText("Ship", "Weekly.", template="make {target}")).split("\\n\\n")[:3]
         ['# Skill: Ship', 'Weekly.', '## Prerequisites']
     """
-    blocks = [f"# Skill: {skill.name}", _paragraph(skill.description or "")]
+    blocks = [f"# Skill: {skill.name}", skill.description or ""]
     for part, heading in PARTS.items():
         value = getattr(skill, part)
         if part != "template" or value is not None:
             blocks += [f"## {heading}", _render_part(part, value)]
     return "\n\n".join(filter(None, blocks))
-
-
-def _paragraph(line: str) -> str:
-    """Return a line that Markdown reads as a paragraph, even if it begins with a sign of a list or heading."""
-    return f"\\{line}" if _SIGN.match(line) else line
 
 
 def _render_part(part: str, value: Sequence[str] | str | None) -> str:
@@ -149,10 +142,10 @@ def _update_description(body: str, new: str, described: str, newline: str) -> st
     old = body[slice(*place)]
     if not old.strip(_BLANK):
         has_title = bool(sections) and sections[0].level == 1
-        return _put(body, place, _paragraph(new), newline) if has_title else body
-    if " ".join(old.split()) != " ".join(_paragraph(described).split()):
+        return _put(body, place, new, newline) if has_title else body
+    if " ".join(old.split()) != " ".join(described.split()):
         return body
-    return body[: place.start] + old.replace(old.strip(), _paragraph(new), 1) + body[place.end :]
+    return body[: place.start] + old.replace(old.strip(), new, 1) + body[place.end :]
 
 
 def _replace(body: str, part: str, place: Span, rendered: str, newline: str) -> str:
