@@ -34,11 +34,10 @@ def project(vault: Callable[[Files], Path]) -> Path:
 def ask(project: Path, run: Run) -> Ask:
     """A function that asks before a tool as an agent does, and returns the reason of the refusal, if it is one."""
 
-    def call(tool: str, values: dict[str, Any], session: str = "s1", call: str = "", agent: str = "claude-code") -> str:
+    def call(tool: str, values: dict[str, Any], session: str = "s1", agent: str = "claude-code") -> str:
         if isinstance(values.get("file_path"), str):
             values = values | {"file_path": str(project / values["file_path"])}
         payload = {"session_id": session, "cwd": str(project), "tool_name": tool, "tool_input": values}
-        payload |= {"tool_use_id": call} if call else {}
         environ = {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
         done = run("hook", "before-tool", "--agent", agent, stdin=json.dumps(payload), cwd=project, env=environ)
         assert (done.returncode, done.stderr) == (0, "")
@@ -58,10 +57,8 @@ def edit(new: str, file: str = "src/x.py", old: str = "y = 1") -> dict[str, str]
 
 
 def test_an_edit_is_refused_once_a_session_and_counted(ask: Ask, run: Run, project: Path) -> None:
-    reason = ask("Edit", edit("print(y)"), call="t1")
-    assert reason.startswith("src/x.py would break rule no-print: Log, never print.")
-    assert ask("Edit", edit("print(y)"), call="t1") == reason
-    assert ask("Edit", edit("print(y)"), call="t2") == ""
+    assert ask("Edit", edit("print(y)")).startswith("src/x.py would break rule no-print: Log, never print.")
+    assert ask("Edit", edit("print(y)")) == ""
     assert ask("Edit", edit("print(y)"), session="s2")
     git(project, "init", "-q", "-b", "main")
     commit(project, 1, {"src/a.py": "x = 1\n"})

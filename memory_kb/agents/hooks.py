@@ -262,7 +262,7 @@ class Hooks:
         if not (call.events and call.events[0].args and call.session and is_wanted):
             return ""
         from memory_kb.agents.touched_files import read_edits
-        from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
+        from memory_kb.learning.guards import find_broken_rules, read_guards, refuse_once
         from memory_kb.learning.playbook import rule_text
 
         project, memory = self._vault.project, self._vault.memory
@@ -271,18 +271,11 @@ class Hooks:
         edits = [one for one in edits if not (memory and (project / one.path).is_relative_to(memory))]
         if not edits:
             return ""
-        log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        for rule, edit in find_broken_rules(self._get_index().read(read_guards), edits):
-            is_refused = log.refuse(
-                rule.id,
-                edit.path,
-                session=call.session,
-                call=asked.call_id,
-                agent=agent.name,
-                now=self._vault.clock(),
-            )
-            if is_refused:
-                reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
+        reasons = [
+            f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}"
+            for rule, edit in find_broken_rules(self._get_index().read(read_guards), edits)
+            if refuse_once(self._vault, rule.id, edit.path, call.session, agent.name)
+        ]
         return "\n".join((*reasons, _REFUSED)) if reasons else ""
 
     def _give(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> str:

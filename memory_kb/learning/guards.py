@@ -1,4 +1,4 @@
-"""Check edits against rules that forbid or require patterns or name a command; log refusals, run allowed commands."""
+"""Check edits against rules that forbid or require patterns or name a command; run allowed commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +19,7 @@ from memory_kb.machine_seal import sign
 from memory_kb.memory import Memory
 from memory_kb.model import Filters
 from memory_kb.regular_files import make_folder, open_for_reading, replace_file
-from memory_kb.store.json_lines import append_lines, json_needle, read_objects
-from memory_kb.store.logs import format_time
+from memory_kb.store.logs import Retrieval, RetrievalLog, log_shown
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The fields of a rule that guards.
 KEYS = ("forbid", "require", "check")
+#: The verb in the log of what was shown for an edit that breaks a rule; only the first of a session is `injected`.
+REFUSAL = "refuse"
 #: A longer line is generated; a pattern may take very long on it.
 _LONGEST_LINE = 1_000
 #: The most of a file that is looked through.
@@ -189,32 +189,29 @@ def read_guards(index: SqliteIndex) -> list[tuple[Memory, Guard]]:
     return found
 
 
-class GuardLog:
-    """What rules refused: a line for each edit of an agent that broke one."""
+def refuse_once(vault: Vault, rule: str, path: str, session: str, agent: str) -> bool:
+    """Log that an agent was shown a rule for an edit that breaks it; return whether it is refused.
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "guards.jsonl"
+    Only the first of a session is, and none where that cannot be logged.
+    """
 
-    def refuse(self, rule: str, path: str, *, session: str, call: str | None, agent: str, now: datetime) -> bool:
-        """Record an edit that breaks a rule; return whether it is refused, which only the first of a session is.
+    def is_logged() -> bool:
+        return any(one.verb == REFUSAL and rule in one.ids for one in _shown(vault, session))
 
-        The same call, about which two configurations of an agent ask, gets the same answer and counts once.
-        """
-        lines = read_objects(self._file, json_needle(session))
-        before = [line for line in lines if line.get("session") == session and line.get("rule") == rule]
-        for line in before:
-            if call and line.get("call") == call:
-                return line.get("refused") is True
-        line = {"ts": format_time(now), "rule": rule, "path": path, "session": session, "agent": agent}
-        append_lines(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
-        return not before
+    is_first = not is_logged()
+    log_shown(vault, REFUSAL, [rule], query=path, session=session, agent=agent, injected=is_first)
+    return is_first and is_logged()
 
-    def count(self, rule: str) -> Refusals:
-        """Return what a rule refused."""
-        lines = [line for line in read_objects(self._file, json_needle(rule)) if line.get("rule") == rule]
-        refused = {str(line.get("session")) for line in lines if line.get("refused") is True}
-        broken = {str(line.get("session")) for line in lines if line.get("refused") is not True}
-        return Refusals(len(refused), len(broken))
+
+def count_refusals(vault: Vault, rule: str) -> Refusals:
+    """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
+    found = [one for one in _shown(vault) if one.verb == REFUSAL and rule in one.ids]
+    sessions = ({one.session for one in found if one.injected is is_first} for is_first in (True, False))
+    return Refusals(*map(len, sessions))
+
+
+def _shown(vault: Vault, session: str | None = None) -> Iterator[Retrieval]:
+    return RetrievalLog(vault.machine / "log").read(session)
 
 
 class AllowedChecks:

@@ -11,7 +11,7 @@ from typing import Unpack
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning import playbook
-from memory_kb.learning.guards import AllowedChecks, GuardLog, Refusals
+from memory_kb.learning.guards import AllowedChecks, Refusals, count_refusals
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
@@ -158,7 +158,7 @@ class Rules:
 
     def refusals(self, rule: str) -> Refusals:
         """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
-        return GuardLog(self._vault.machine / "log").count(rule)
+        return count_refusals(self._vault, rule)
 
     def check_of(self, rule: Memory) -> tuple[str, bool]:
         """Return the command of a rule, "" where it has none, and whether it may be run here."""
