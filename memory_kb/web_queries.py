@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import posixpath
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -205,10 +205,10 @@ class WebQueries:
         return take_busiest(links.part(wanted), limit)
 
     def _read_links(self, index: SqliteIndex, *, may_be_old: bool = True) -> LinkMap:
-        with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
-            if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
-                cross_check(self._vault, index, store)
-            return read_map(store)
+        cache = LintCache(self._vault.machine / LINT_CACHE)
+        if not (may_be_old and index.has_more_files(MANY_FILES) and cache.has_folder):
+            cross_check(self._vault, index, cache)
+        return read_map(cache)
 
     def last_look(self, verb: str) -> LastLook:
         """Return what the last `lint` or `doctor` found."""

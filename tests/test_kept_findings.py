@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -46,11 +47,11 @@ def test_findings_follow_every_file_that_they_depend_on(vault: Vault, open_kb: O
     assert _said(kb) == first == _said(open_kb(folder))
 
 
-@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"x" * 5000])
+@pytest.mark.parametrize("content", [b"", b"no JSON", b"[1, {}]", b"\xff" * 5000])
 def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: bytes) -> None:
     folder = vault(NOTES)
     first = _said(open_kb(folder))
-    for file in folder.rglob("facts.db"):
+    for file in (folder / ".memory-kb/lint").glob("*.json"):
         file.write_bytes(content)
     assert first == _said(open_kb(folder))
 
@@ -91,18 +92,16 @@ def test_the_same_unknown_word_is_one_line(run: Run, vault: Vault, open_kb: Open
     assert len(run("--vault", folder, "lint", "--all").stdout.splitlines()) == 61
 
 
-@pytest.mark.parametrize("name", ["lint", "lint/facts.db"])
+@pytest.mark.parametrize("name", ["lint", "lint/facts.json"])
 def test_nothing_is_kept_through_a_link(vault: Vault, open_kb: Open, tmp_path: Path, name: str) -> None:
     folder = vault(NOTES)
     first = _said(open_kb(folder))
-    (kept,) = folder.rglob("facts.db")
     outside = tmp_path / "outside"
     outside.mkdir()
-    link = kept.parent.parent / name
-    kept.unlink()
-    if name == "lint":
-        kept.parent.rmdir()
-    link.symlink_to(outside if name == "lint" else outside / "facts.db")
+    link = folder / ".memory-kb" / name
+    shutil.rmtree(link.parent if link.suffix else link)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside / "facts.json" if link.suffix else outside)
     assert _said(open_kb(folder)) == first
     assert list(outside.iterdir()) == []
 

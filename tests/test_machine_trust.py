@@ -298,7 +298,7 @@ while looks.begin("lint", is_due=True):
 """
     subprocess.run([sys.executable, "-P", "-c", program], cwd=clone, check=True)
     assert not owned.exists()
-    assert (clone / "memory/.memory-kb/lint/facts.db").exists()
+    assert (clone / "memory/.memory-kb/lint/facts.json").exists()
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -232,8 +232,7 @@ class Evaluation:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         memories = tuple(index.memories(EVERYTHING))
         problems = [*map(_read_warning, self._vault.warnings), *check_queries(self._vault, index)]
-        with closing(LintCache()) as cache:
-            problems += cross_check(self._vault, index, cache)
+        problems += cross_check(self._vault, index, LintCache())
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._secrets_in_files(index) if one.path not in flagged]
         is_new = None if changed is None else (lambda memory: memory.path in changed)

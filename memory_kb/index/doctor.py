@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -63,8 +62,7 @@ def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterab
     """Return what should be fixed: fields, blocks, ids, links, secrets, saved queries, unreadable files, and `further`."""
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
-    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        checked = cross_check(vault, index, cache)
+    checked = cross_check(vault, index, LintCache(vault.machine / LINT_CACHE))
     problems = [*index.problems(), *_find_unreadable(vault, index), *checked, *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
@@ -95,14 +93,12 @@ def keep_last(vault: Vault, index: SqliteIndex, verb: str, found: Sequence[Probl
     """Store the findings of `lint` or `doctor` for the web page."""
     moment = vault.clock().isoformat(timespec="seconds")
     first = sorted(found, key=lambda one: one.is_unknown_word)[:_FIRST]
-    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        cache.keep(**{verb: LintPass(index.generation, moment, len(found), tuple(first))})
+    LintCache(vault.machine / LINT_CACHE).keep(**{verb: LintPass(index.generation, moment, len(found), tuple(first))})
 
 
 def read_last(vault: Vault, verb: str) -> LintPass | None:
     """Return the findings of the last `lint` or `doctor`."""
-    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
-        kept = cache.read(verb)
+    kept = LintCache(vault.machine / LINT_CACHE).read(verb)
     return LintPass._make([*kept[:-1], tuple(map(Problem._make, kept[-1]))]) if kept else None
 
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,24 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.index.database import MEMORY, connect_sqlite, read_version, transaction
 from memory_kb.markdown.links import find_links, find_percent_comments, is_within
 from memory_kb.model import StoredEntry
-from memory_kb.regular_files import make_folder, open_regular
+from memory_kb.regular_files import make_folder, open_for_reading, replace_file
 
-#: Its path in the machine folder.
-LINT_CACHE = "lint/facts.db"
+#: Its folder in the machine folder.
+LINT_CACHE = "lint"
 #: Grows with every change of what is found, so that findings of an older version are not used.
-_VERSION = 10
+_VERSION = 11
 #: From `_MANY` files on, further processes help; they get `_BATCH` files at a time, in rounds of `_ROUND` batches each.
 _MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
-_TABLES = (
-    # The findings in each file alone.
-    "CREATE TABLE facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID",
-    # What else is kept, as JSON.
-    "CREATE TABLE kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-)
 
 
 class LinkInText(NamedTuple):
@@ -99,60 +91,54 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
 
 
 class LintCache:
-    """What `lint` and `doctor` found, in a database of its own that anyone may delete, else in memory.
+    """What `lint` and `doctor` found, as JSON in a folder that anyone may delete; without a folder, in memory.
 
-    Under names it keeps `findings` and `map`, what `lint` found in all files together and the links between entries,
-    and `lint` and `doctor`, the last pass of each.
+    Under names it keeps `facts`, the findings in each file alone; `findings` and `map`, what `lint` found in all files
+    together and the links between entries; and `lint` and `doctor`, the last pass of each.
     """
 
-    def __init__(self, file: Path | None = None) -> None:
-        #: Whether the findings are stored for the next process.
-        self.has_file = file is not None
+    def __init__(self, folder: Path | None = None) -> None:
+        self._held: dict[str, Any] = {}
+        self._folder = folder
         try:
-            self._connection = _open(file)
-        except (sqlite3.Error, OSError):
-            self._connection, self.has_file = _open(None), False
+            if folder:
+                make_folder(folder)
+        except OSError:
+            self._folder = None
 
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
+    @property
+    def has_folder(self) -> bool:
+        """Whether the findings are stored for the next process."""
+        return self._folder is not None
 
     def of_files(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, FileFindings]:
         """Return the findings in files, given by the hashes of their content, examining those that are not kept."""
-        kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
+        kept = self.read("facts") or {}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
         new = dict.fromkeys(unknown, FileFindings())
         for some in _examine_all(unknown, fetch):
             new |= some
-        gone = [(path,) for path in kept if path not in hashes]
-        rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
-        self._write("DELETE FROM facts WHERE path = ?", gone)
-        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
+        if new or kept.keys() - hashes.keys():
+            self.keep(facts={path: (hashes[path], facts) for path, facts in (found | new).items()})
         return found | new
 
     def read(self, name: str) -> Any:
         """Return what was kept under a name, None if there is nothing."""
-        rows = self._rows("SELECT value FROM kept WHERE name = ?", (name,))
-        return json.loads(rows[0][0]) if rows else None
+        if self._folder and name not in self._held:
+            with contextlib.suppress(OSError, ValueError), open_for_reading(self._folder / f"{name}.json") as stream:
+                version, value = json.load(stream)
+                self._held[name] = value if version == _VERSION else None
+        return self._held.get(name)
 
     def keep(self, **values: object) -> None:
         """Store values of JSON, each under its name."""
-        rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in values.items()]
-        self._write("INSERT OR REPLACE INTO kept VALUES (?, ?)", rows)
-
-    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of a query; no rows if the database cannot be read."""
-        with contextlib.suppress(sqlite3.Error):
-            return self._connection.execute(query, values).fetchall()
-        return []
-
-    def _write(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        # A full disk or another process at it costs no finding.
-        with contextlib.suppress(sqlite3.Error):
-            if rows:
-                with transaction(self._connection):
-                    self._connection.executemany(statement, rows)
+        self._held |= values
+        for name, value in values.items():
+            # A full disk costs no finding.
+            with contextlib.suppress(OSError):
+                if self._folder:
+                    replace_file(self._folder / f"{name}.json", json.dumps([_VERSION, value]).encode())
 
 
 def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[dict[str, FileFindings]]:
@@ -198,21 +184,6 @@ def _examine_batch(batch: Iterable[tuple[StoredEntry, str]]) -> dict[str, FileFi
     return {path: examine_texts(texts) for path, texts in by_file}
 
 
-def _unpack(facts: str) -> FileFindings:
-    problems, links = json.loads(facts)
+def _unpack(facts: Sequence[Any]) -> FileFindings:
+    problems, links = facts
     return FileFindings(problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()})
-
-
-def _open(file: Path | None) -> sqlite3.Connection:
-    if file:
-        make_folder(file.parent)
-        os.close(open_regular(file, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect_sqlite(file or MEMORY)
-    if read_version(connection)[1] != _VERSION:
-        with transaction(connection):
-            # Nothing of another version stays.
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                connection.execute(f'DROP TABLE "{name}"')
-            for statement in (*_TABLES, f"PRAGMA user_version = {_VERSION}"):
-                connection.execute(statement)
-    return connection
