@@ -23,7 +23,7 @@ from memory_kb.episodes.session_facts import Trace, generalise, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import Draft, moment_of
-from memory_kb.learning.text_comparison import TWIN_SIMILARITY, fingerprint, likeness, turning_words
+from memory_kb.learning.text_comparison import TWIN_SIMILARITY, fingerprint, likeness, nearness, turning_words
 from memory_kb.learning.trust import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
@@ -343,7 +343,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
 
     def alike(rule: Memory) -> float:
         text = cut_sections(rule.text)[""]
-        return max(likeness(said, text) for said in texts)
+        return max(nearness(said, text) for said in texts)
 
     best = max(((alike(rule), rule.is_live, rule) for rule in rules), key=lambda one: one[:2], default=None)
     return best[2] if best and best[0] >= SAME_PATTERN else None

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
 from memory_kb.learning.extraction_scopes import FEWEST, MOST, ScopeQuestion
+from memory_kb.learning.text_comparison import nearness
 from memory_kb.memory import Memory
-from memory_kb.similarity import word_set
-from memory_kb.terms import has_cjk, jaccard, word_tokens
+from memory_kb.terms import has_cjk, word_tokens
 from memory_kb.text import on_one_line
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.
@@ -83,8 +83,7 @@ def _read_learning(item: Mapping[str, Any], question: ScopeQuestion) -> Extracte
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
         tuple(sorted({number for number, quote in quotes if number in shown and _occurs_in(quote, shown[number])})),
     )
-    words = word_set(one.text)
-    said = (known for known in question.known if jaccard(words, word_set(known.text)) > _KNOWN_ABOVE)
+    said = (known for known in question.known if nearness(one.text, known.text) > _KNOWN_ABOVE)
     return one._replace(same_as=next(said, None))
 
 
@@ -125,9 +124,9 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
         yield "names a command or an address that is not in what was shown"
     if _advises_what_a_tool_said(one, question):
         yield "its advice is in the words of a tool's output"
-    known, words = one.same_as, word_set(one.text)
+    known = one.same_as
     is_turned_down = known is not None and not known.is_live and known.status != "proposed"
-    if is_turned_down or any(jaccard(words, word_set(other.text)) > _KNOWN_ABOVE for other in before):
+    if is_turned_down or any(nearness(one.text, other.text) > _KNOWN_ABOVE for other in before):
         yield "known already"
 
 

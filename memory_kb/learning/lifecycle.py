@@ -12,7 +12,7 @@ from memory_kb.learning.ingest import Learning, newest, plan_sighting
 from memory_kb.learning.playbook import activation_score
 from memory_kb.learning.render_entry import Draft, moment_of
 from memory_kb.learning.similar_entries import FORGOTTEN
-from memory_kb.learning.text_comparison import fingerprint, likeness
+from memory_kb.learning.text_comparison import fingerprint, nearness
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import WORKING_KINDS, Location
@@ -64,7 +64,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
     ]
     learnings, changes = list[Learning](), list[Change | None]()
     for sources in recurring:
-        known = [one for one in there if any(likeness(one.text, each.text) >= RECURRENCE for each in sources)]
+        known = [one for one in there if any(nearness(one.text, each.text) >= RECURRENCE for each in sources)]
         live = next((one for one in known if one.is_live), None)
         if live and live.is_ours:
             at = moment_of(newest(one.created_at for one in sources), now)
@@ -76,17 +76,16 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
-    pairs = near_pairs([word_set(one.text) for one in learned], RECURRENCE)
-    same = (pair for pair in pairs if _say_the_same(learned[pair.one], learned[pair.other]))
-    for cluster in linked_clusters(same):
-        found = [learned[place] for place in cluster]
-        if len({one.place.job for one in found}) >= MIN_JOBS:
-            yield found
-
-
-def _say_the_same(one: Memory, other: Memory) -> bool:
-    is_alike = one.kind == other.kind and one.place.learning_type == other.place.learning_type
-    return is_alike and likeness(one.text, other.text) >= RECURRENCE
+    groups: dict[object, list[Memory]] = {}
+    for memory in learned:
+        groups.setdefault((memory.kind, memory.place.learning_type), []).append(memory)
+    for group in groups.values():
+        near = near_pairs([word_set(one.text) for one in group], RECURRENCE)
+        same = (pair for pair in near if nearness(group[pair.one].text, group[pair.other].text) >= RECURRENCE)
+        for cluster in linked_clusters(same):
+            found = [group[place] for place in cluster]
+            if len({one.place.job for one in found}) >= MIN_JOBS:
+                yield found
 
 
 def _judgment_key(memory: Memory) -> str:

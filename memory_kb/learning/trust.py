@@ -16,7 +16,7 @@ from memory_kb.learning.ingest import Gate, GateVerdict, Learning
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.render_entry import Draft
-from memory_kb.learning.text_comparison import likeness
+from memory_kb.learning.text_comparison import nearness
 from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.memory import Memory
 from memory_kb.model import KIND_ALIASES, Location, make_place
@@ -77,7 +77,7 @@ def judge_rule(text: str, counts: SessionCounts, existing: Memory | None = None)
 
 def find_same_rule(text: str, rules: Iterable[Memory]) -> Memory | None:
     """Return the live rule or pitfall that says nearly the same as a text; one that says the opposite does not."""
-    found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in RULE_KINDS)
+    found = ((nearness(text, one.text), one) for one in rules if one.is_live and one.kind in RULE_KINDS)
     alike, best = max(found, key=itemgetter(0), default=(0.0, None))
     return best if alike >= ALIKE else None
 
