@@ -16,6 +16,7 @@ from embedding import assert_every_vector_is_its_text, environment
 from watching import eventually
 
 from memory_kb import KnowledgeBase
+from memory_kb.index.vectors import EmbeddingCache
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -72,7 +73,32 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert 600 <= paid < 2000
     report = kb.sync()
     assert report.embedded <= 2000 - 128
+    if sent == signal.SIGINT:
+        assert report.embedded == 2000 - paid
+        assert max(fake.embedded_texts.values()) == 1
     assert_every_vector_is_its_text(kb, fake)
+
+
+@pytest.mark.slow
+def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
+    vault: Callable[..., Path], open_with: Open, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = open_with(vault({f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 3 for number in range(600)}))
+    remember = EmbeddingCache.remember
+    moments = iter((0, 1))
+
+    def interrupt(*arguments: object) -> None:
+        if next(moments, None) == 1:
+            raise KeyboardInterrupt
+        remember(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EmbeddingCache, "remember", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kb.sync()
+    paid = len(fake.embedded_texts)
+    assert paid >= 256
+    assert kb.sync().embedded == 600 - paid
+    assert max(fake.embedded_texts.values()) == 1
 
 
 @pytest.mark.slow

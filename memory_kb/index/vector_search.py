@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Batches that may fail before the run ends early.
 _PATIENCE = 3
+#: Seconds to wait after Ctrl-C for answers that are already paid for.
+_GRACE = 5.0
 #: For up to this many chunks without vectors a search looks into the cache, and embeds what is not there if it is no
 #: more than this many texts; more is left to `index`.
 _MOST_CHUNKS, _MOST_TEXTS = 500, 32
@@ -105,7 +107,7 @@ class _Embedding:
                 self._store.cache.remember(self._space, vectors)
 
     def _embed(self, texts: Texts) -> None:
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
 
         limits = self._embedder.limits
         running: deque[tuple[list[str], Future[Vectors]]] = deque()
@@ -120,14 +122,21 @@ class _Embedding:
                     self._take_first(running)
             while running:
                 self._take_first(running)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with contextlib.suppress(Exception):
+                wait([future for _, future in running], _GRACE)
+                while running:
+                    self._take_first(running, 0.0)
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _take_first(self, running: "deque[tuple[list[str], Future[Vectors]]]") -> None:
-        """Store the vectors of the oldest request, or record its failure."""
-        batch, future = running.popleft()
+    def _take_first(self, running: "deque[tuple[list[str], Future[Vectors]]]", seconds: float | None = None) -> None:
+        """Store the vectors of the oldest request, or record its failure; a request stays in the list until then."""
+        batch, future = running[0]
         try:
-            vectors = future.result()
+            vectors = future.result(seconds)
         except ProviderFailed as exc:
             self._failed = self._failed + 1 if exc.is_passing else _PATIENCE
             self._reason = self._reason or explain_failure(exc)
@@ -139,6 +148,7 @@ class _Embedding:
             self._embedded += len(batch)
             if self._progress:
                 self._progress(self._embedded, self._total)
+        running.popleft()
 
 
 def _find_texts(
