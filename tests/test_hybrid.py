@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support import entry, found, ids
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.port import VectorQuery, VectorTable
+from memory_kb.index.port import Cosines, VectorTable
 from memory_kb.model import Filters
 from memory_kb.search.scoring import WEIGHTS, RelevanceParts, fuse
 from memory_kb.search.vector_scores import (
@@ -173,14 +173,14 @@ def test_explain_adds_up_both_sides(open_with: Open) -> None:
 # -- the scale of the vector side ------------------------------------------------------------------
 
 
-def make_question(cosines: np.ndarray) -> VectorQuery:
-    """Return a question that has exactly these cosines with its table."""
+def compare(cosines: np.ndarray) -> Cosines:
+    """Compare a question with vectors that have exactly these cosines with it."""
     rows = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
-    return VectorQuery(np.array([1, 0], np.float32), VectorTable(np.arange(len(cosines)), rows))
+    return VectorTable(np.arange(len(cosines)), rows).compare(np.array([1, 0], np.float32))
 
 
 def score(cosines: np.ndarray) -> np.ndarray:
-    return score_nearness(make_question(cosines)).scores
+    return score_nearness(compare(cosines)).scores
 
 
 COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).filter(

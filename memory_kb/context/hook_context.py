@@ -93,10 +93,10 @@ def match_task(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: fl
     near: list[int] = []
     if vault_index.may_embed:
         asked = vault_index.vector_search.embed_query(index, task)
-        if asked.vector_query:
+        if asked.cosines:
             from memory_kb.search.vector_scores import find_nearest
 
-            near = find_nearest(asked.vector_query, _NEAR, _MOST_NEAR)
+            near = find_nearest(asked.cosines, _NEAR, _MOST_NEAR)
     return PromptMatches(index, task, floor, today, near)
 
 

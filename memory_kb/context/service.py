@@ -163,7 +163,7 @@ class MaterialReader:
         place = self.task.place
         for file in self.task.files:
             filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
-            by_file = self.search._replace(request=Request("", filters, limit=_FOR_FILE), vector_query=None)
+            by_file = self.search._replace(request=Request("", filters, limit=_FOR_FILE), cosines=None)
             hits, _ = retrieve(self.index, by_file)
             yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self.is_kept(one.memory))
 

@@ -24,37 +24,34 @@ Progress = Callable[[int, int], None]
 IS_CUT = "over index.max_file_bytes"
 
 
-class VectorTable:
-    """The vectors of an index in one space.
+class Cosines:
+    """How near passages are to a query, by the keys of their chunks, which ascend, and in the order of the text.
 
-    `keys` are the chunks' keys, int64, ascending, each as often as the chunk has passages; `rows[i]` is the vector of
-    a passage of the chunk `keys[i]`, in the order of the text.
-
-    For a team's index the server computes the cosines with one query: `cosines` is set and `rows` is empty. If it
-    returned only those of the nearest chunks and of a sample, `sample` marks those of the sample.
+    If they are only those of the nearest chunks and of a sample of all, `sample` marks those of the sample.
     """
 
-    def __init__(
-        self,
-        keys: "NDArray[np.int64]",
-        rows: "Vectors",
-        cosines: "Vectors | None" = None,
-        sample: "NDArray[np.bool_] | None" = None,
-    ) -> None:
-        self.keys, self.rows, self.cosines, self.sample = keys, rows, cosines, sample
+    def __init__(self, keys: "NDArray[np.int64]", values: "Vectors", sample: "NDArray[np.bool_] | None" = None) -> None:
+        self.keys, self.values, self.sample = keys, values, sample
 
 
-class VectorQuery:
-    """A query as a vector of length 1, and the vectors to compare it with."""
+class VectorTable:
+    """The vectors of passages in one space, of length 1: a row for each, and the keys of their chunks, which ascend."""
 
-    def __init__(self, vector: "Vectors", table: VectorTable) -> None:
-        self.vector, self.table = vector, table
+    def __init__(self, keys: "NDArray[np.int64]", rows: "Vectors") -> None:
+        self.keys, self.rows = keys, rows
+
+    def compare(self, vector: "Vectors") -> Cosines:
+        """Return the cosine of a vector of length 1 and every row."""
+        import numpy as np
+
+        # Row by row: the number of a row does not depend on its place, and no library starts threads.
+        return Cosines(self.keys, np.vecdot(self.rows, vector))
 
 
 class EmbeddedQuery(NamedTuple):
-    """A query as a vector, or None, with reasons why there is none or why not all entries have a vector."""
+    """How near a query is to all passages, or None, with reasons why that is not known or not of all entries."""
 
-    vector_query: VectorQuery | None
+    cosines: Cosines | None
     reasons: tuple[str, ...] = ()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.index.filters import SqlDialect, fits_file, has_tag, join_tags, where
-from memory_kb.index.port import IS_CUT, Candidate, Index, VectorTable
+from memory_kb.index.port import IS_CUT, Candidate, Cosines, Index
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare_vectors
 from memory_kb.index.postgres_words import IN_VAULTS, Bm25, PostingsQuery, Words, find_rarity, parse
@@ -137,9 +137,7 @@ class PostgresIndex(Index):
         }
         return [one for one in found if one.key in passing][:limit]
 
-    def compare(
-        self, asked: tuple[VectorSpace, Vectors], filters: Filters
-    ) -> tuple[VectorTable | None, tuple[str, ...]]:
+    def compare(self, asked: tuple[VectorSpace, Vectors], filters: Filters) -> tuple[Cosines | None, tuple[str, ...]]:
         """Return the cosines of a query with the vectors of its space, None without any, and what lacks one."""
         return compare_vectors(self._connection, self._vaults, asked, where(filters, self.sql), self._tables)
 

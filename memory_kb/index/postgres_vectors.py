@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from memory_kb.index.port import VectorTable
+from memory_kb.index.port import Cosines, VectorTable
 from memory_kb.index.postgres_schema import VaultRow
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def describe_search(connection: Connection) -> str:
 def compare_vectors(
     connection: Connection, vaults: Sequence[VaultRow], asked: tuple[VectorSpace, Vectors], passing: tuple[str, Mapping[str, object]],
     tables: VectorTables,
-) -> tuple[VectorTable | None, tuple[str, ...]]:  # fmt: skip
-    """Return the vectors of a query's space or their cosines with it, None without any, and notes about missing ones.
+) -> tuple[Cosines | None, tuple[str, ...]]:  # fmt: skip
+    """Return the cosines of a query with the vectors of its space, None without any, and notes about missing ones.
 
     `passing` is a condition, with its values, for the chunks `c` that may be found; if only the nearest are returned,
     they are the nearest of those.
@@ -97,7 +97,7 @@ def compare_vectors(
     if not total:
         return None, notes
     if fitting in tables:
-        return tables[fitting], notes
+        return tables[fitting].compare(vector), notes
     extension = find_extension(connection)
     if extension and 4 * space.dimension * total > MOST_READ and _has_index(connection, str(space.dimension)):
         condition, values = passing
@@ -105,12 +105,12 @@ def compare_vectors(
         return _find_near(connection, extension, condition, values, 100.0 * _SAMPLED / total), notes
     tables.clear()
     tables[fitting] = _read_all(connection, fitting, extension)
-    return tables[fitting], notes
+    return tables[fitting].compare(vector), notes
 
 
 def _find_near(
     connection: Connection, extension: str, condition: str, values: Mapping[str, object], percent: float
-) -> VectorTable:
+) -> Cosines:
     """Return the cosines of the passages of the chunks nearest to a query, and of a sample of all."""
     import numpy as np
 
@@ -131,7 +131,7 @@ def _find_near(
     connection.execute(_SEARCH)
     rows = connection.execute(query.encode(), values, binary=True).fetchall()
     found = np.array(rows, [("key", np.int64), ("passage", np.int32), ("cosine", np.float32), ("sampled", np.bool_)])
-    return VectorTable(found["key"], np.empty((0, 0), np.float32), cosines=found["cosine"], sample=found["sampled"])
+    return Cosines(found["key"], found["cosine"], found["sampled"])
 
 
 def _read_all(connection: Connection, vaults: Sequence[VaultRow], extension: str | None) -> VectorTable:

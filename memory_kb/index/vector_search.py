@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
-from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress, VectorQuery
+from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, Progress
 from memory_kb.model import Filters
 from memory_kb.private_text import cut_private
 from memory_kb.providers.protocols import Embedder, Limits, VectorSpace
@@ -258,7 +258,7 @@ class VectorSearch:
         if number := len(store.missing(embedder.space)):
             lack = f"{number:,} passages have no vector yet and are found by their words alone"
             reasons += (f"{lack}; `memory-kb index` makes them",)
-        return EmbeddedQuery(VectorQuery(vector, table), reasons)
+        return EmbeddedQuery(table.compare(vector), reasons)
 
     def embed_team_query(self, index: "PostgresIndex", text: str, filters: Filters) -> EmbeddedQuery:
         """Return a query as a vector, with the vectors of a team's index to compare it with, or its cosines."""
@@ -269,8 +269,7 @@ class VectorSearch:
             vector = self._make_vector(embedder, text)
         except ProviderFailed as exc:
             return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
-        table, reasons = index.compare((embedder.space._replace(dimension=len(vector)), vector), filters)
-        return EmbeddedQuery(VectorQuery(vector, table) if table else None, reasons)
+        return EmbeddedQuery(*index.compare((embedder.space._replace(dimension=len(vector)), vector), filters))
 
     def _catch_up(self, store: "VectorStore", embedder: Embedder) -> tuple[str, ...]:
         """Give the chunks without vectors theirs if they are few; return why that failed, if it did."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from memory_kb.index.port import Candidate, Index, VectorQuery
+from memory_kb.index.port import Candidate, Cosines, Index
 from memory_kb.search.query import Request, TextQuery, clean
 from memory_kb.search.rewriting import choose_query, respell
 from memory_kb.search.scoring import WEIGHTS, weigh_terms
@@ -38,7 +38,7 @@ class FoundCandidates(NamedTuple):
     trusted: float = 1.0
 
 
-def find_candidates(index: Index, request: Request, vector_query: VectorQuery | None) -> FoundCandidates:
+def find_candidates(index: Index, request: Request, cosines: Cosines | None) -> FoundCandidates:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
     A query without words is looked for as it is. One with a phrase that occurs nowhere, or whose excluded words leave
@@ -50,12 +50,12 @@ def find_candidates(index: Index, request: Request, vector_query: VectorQuery | 
             return FoundCandidates(None, index.newest(request.filters, CANDIDATES))
         candidates = _find_signs(index, request)
         return FoundCandidates(None, candidates, () if candidates else ("the query has no words to look for",))
-    found = _find(index, request, query, vector_query)
+    found = _find(index, request, query, cosines)
     if found.candidates or not query.terms or not (query.phrases or query.excluded):
         return found
     without = f" without {', '.join(query.excluded)}" if query.excluded else ""
     note = f"nothing says {', '.join(query.phrases or query.terms[:3])}{without}; looked for all the words instead"
-    again = _find(index, request, query.loosened(), vector_query)
+    again = _find(index, request, query.loosened(), cosines)
     return again._replace(notes=(*found.notes, note))
 
 
@@ -68,7 +68,7 @@ def _find_signs(index: Index, request: Request) -> list[Candidate]:
     return []
 
 
-def _find(index: Index, request: Request, query: TextQuery, vector_query: VectorQuery | None) -> FoundCandidates:
+def _find(index: Index, request: Request, query: TextQuery, cosines: Cosines | None) -> FoundCandidates:
     cut = f"the query is long; its first {len(query.terms)} different words were looked for"
     said = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
     query, changed = respell(index, query, said)
@@ -76,13 +76,13 @@ def _find(index: Index, request: Request, query: TextQuery, vector_query: Vector
     wanted = dict.fromkeys((*query.terms, *query.phrases))
     counts = {term: said[term] if term in said else index.frequency(term) for term in wanted}
     weights = weigh_terms(counts, index.count_chunks())
-    if vector_query is None:
+    if cosines is None:
         return FoundCandidates(query, _match(index, request, query), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near_chunks, score_nearness, scores_of
 
     is_by_words = request.mode != "vector"
     candidates = _match(index, request, query) if is_by_words else []
-    nearness = score_nearness(vector_query)
+    nearness = score_nearness(cosines)
     candidates += find_near_chunks(index, request.filters, query, nearness, candidates)
     near = scores_of(nearness, [candidate.key for candidate in candidates])
     return FoundCandidates(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)

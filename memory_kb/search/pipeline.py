@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index, VectorQuery
+from memory_kb.index.port import Candidate, Cosines, Index
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, FoundCandidates, find_candidates, split_by_entry
 from memory_kb.search.groups import (
@@ -55,7 +55,7 @@ class Search(NamedTuple):
     request: Request
     ranking: Ranking
     today: date
-    vector_query: VectorQuery | None = None
+    cosines: Cosines | None = None
 
 
 class SearchTrace(NamedTuple):
@@ -90,14 +90,14 @@ def retrieve(index: Index, search: Search) -> tuple[tuple[Hit, ...], tuple[str, 
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = tuple(_make_hit(rank, group, request, trace) for rank, group in enumerate(shown, 1))
     query, notes = trace.found.query, trace.found.notes
-    is_by_words = query and not query.phrases and request.mode == "auto" and search.vector_query is None
+    is_by_words = query and not query.phrases and request.mode == "auto" and search.cosines is None
     return hits, (*notes, FEW_WORDS) if hits and is_by_words and trace.coverage < WEAK else notes
 
 
 def trace_search(index: Index, search: Search) -> SearchTrace:
     """Do all steps of a search, and return the result of each."""
-    request, ranking, _, vector_query = search
-    found = find_candidates(index, request, vector_query)
+    request, ranking, _, cosines = search
+    found = find_candidates(index, request, cosines)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     # The score of a text that says every word of the query once.
     full_score = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))

@@ -159,8 +159,8 @@ class Searching:
             if embedded == NOT_EMBEDDED and request.mode != "auto":
                 lack = "search needs an embedding provider, and there is none; this is a text search"
                 embedded = EmbeddedQuery(None, (f"{request.mode} {lack}",))
-        vector_query, reasons = embedded
-        return Search(request, self._vault.settings.ranking, self._vault.today(), vector_query), reasons
+        cosines, reasons = embedded
+        return Search(request, self._vault.settings.ranking, self._vault.today(), cosines), reasons
 
     def _rank(
         self, index: SqliteIndex | PostgresIndex, search: Search, degraded: tuple[str, ...], failed: tuple[str, ...]
@@ -177,7 +177,7 @@ class Searching:
 
             failed += (*describe_faults(faults), *describe_cut(cut))
         text, mode = search.request.text, search.request.mode
-        mode = "text" if search.vector_query is None else "vector" if mode == "vector" else "hybrid"
+        mode = "text" if search.cosines is None else "vector" if mode == "vector" else "hybrid"
         return SearchResult(text, mode, hits, (*degraded, *failed, *notes), Freshness(index.generation, None))
 
     def search_agent_memory(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.port import Candidate, Index, VectorQuery
+from memory_kb.index.port import Candidate, Cosines, Index
 from memory_kb.model import Filters
 from memory_kb.search.query import TextQuery
 
@@ -97,18 +97,7 @@ def scores_of(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]
     }
 
 
-def similarities(vector_query: VectorQuery) -> Floats:
-    """Return the cosine of the query and every row of the table; both are of length 1."""
-    import numpy as np
-
-    if vector_query.table.cosines is not None:
-        return vector_query.table.cosines
-    # Row by row: the number of a row does not depend on its place, and no library starts threads.
-    cosines: Floats = np.vecdot(vector_query.table.rows, vector_query.vector)
-    return cosines
-
-
-def score_nearness(vector_query: VectorQuery) -> Nearness:
+def score_nearness(compared: Cosines) -> Nearness:
     """Return how near all passages, and so all chunks, are to a query.
 
     What counts is how far a passage's cosine exceeds all others, in standard deviations of this query's cosines: it is
@@ -119,11 +108,11 @@ def score_nearness(vector_query: VectorQuery) -> Nearness:
     """
     import numpy as np
 
-    table, cosines = vector_query.table, similarities(vector_query)
-    keys, starts = np.unique(table.keys, return_index=True)
+    cosines = compared.values
+    keys, starts = np.unique(compared.keys, return_index=True)
     if not len(keys):
         return Nearness(keys, cosines, starts, cosines)
-    ordinary = cosines if table.sample is None else cosines[table.sample]
+    ordinary = cosines if compared.sample is None else cosines[compared.sample]
     squared = len(cosines) ** 2
     mean, deviation = float(ordinary.mean(dtype=np.float64)), float(ordinary.std(dtype=np.float64))
     background = mean * squared / (squared + 10)
@@ -135,9 +124,9 @@ def score_nearness(vector_query: VectorQuery) -> Nearness:
     return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores, trusted)
 
 
-def find_nearest(vector_query: VectorQuery, least: float, most: int) -> list[int]:
+def find_nearest(cosines: Cosines, least: float, most: int) -> list[int]:
     """Return the keys of the chunks whose score is at least so much, the nearest first."""
     import numpy as np
 
-    keys, scores = score_nearness(vector_query)[:2]
+    keys, scores = score_nearness(cosines)[:2]
     return [int(keys[place]) for place in np.argsort(-scores, kind="stable")[:most] if scores[place] >= least]

@@ -130,11 +130,11 @@ def _describe_words(case: _Case, query: TextQuery) -> str:
 
 def _describe_nearness(case: _Case) -> str:
     """Return how near the entry is in meaning beside the nearest ones; "" for a text search."""
-    if case.search.vector_query is None or case.trace.found.nearness is None:
+    if case.search.cosines is None or case.trace.found.nearness is None:
         return ""
     from memory_kb.search.vector_scores import score_nearness, scores_of
 
-    nearness = score_nearness(case.search.vector_query)
+    nearness = score_nearness(case.search.cosines)
     mine = scores_of(nearness, case.keys)
     if not mine:
         return "it has no vector yet"
