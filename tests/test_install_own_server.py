@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, write_files
+from conftest import write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.config_files import Server, put_in, take_out
@@ -89,12 +89,6 @@ def test_without_the_record_what_no_install_writes_stays(folder: Path, open_kb: 
     for agent in ("claude-code", "codex"):
         open_kb(folder).uninstall(agent)
     assert ((folder / ".mcp.json").read_text(), (folder / ".codex/config.toml").read_text()) == (OWN_JSON, OWN_TABLE)
-
-
-def test_the_command_says_so(folder: Path, run: Run) -> None:
-    write_files(folder, {".mcp.json": OWN_JSON})
-    said = ".mcp.json has a server of its own called memory-kb"
-    assert said in run("--vault", folder, "install", "claude-code", "--yes").stderr
 
 
 def test_ours_is_renewed_by_another_install(folder: Path, open_kb: Open) -> None:

@@ -84,3 +84,11 @@ def test_a_pin_goes_with_an_install_without_it(folder: Path, open_kb: Open) -> N
     kb.install("cursor", pin=True)
     kb.install("cursor")
     assert arguments(folder / ".cursor/mcp.json", "mcpServers") == ["mcp", "--vault", "${workspaceFolder}"]
+
+
+def test_hooks_for_all_projects_are_proved_where_there_is_a_vault(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+    kb = open_kb(folder)
+    kb.install("cursor", scope="user")
+    assert [
+        check for check in kb.prove_agent("cursor", scope="user") if not check.is_good and "hook" in check.what
+    ] == []

@@ -174,11 +174,13 @@ class Agents:
             yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
         known, environ = target.agent, {**self._vault.environ}
         commands = {hook.name: target.hook_command(hook) for hook in known.hooks}
-        yield from call_hooks(known, commands, target.folder, environ)
+        # What holds for all projects is called in one that has a vault.
+        place = target.folder if scope == "project" else self._vault.folder
+        yield from call_hooks(known, commands, place, environ)
         words = target.server_words()
         if known.vault:
-            words = [word.replace(known.vault, str(target.folder)) for word in words]
-        yield call_server(words, target.folder, environ)
+            words = [word.replace(known.vault, str(place)) for word in words]
+        yield call_server(words, place, environ)
 
     def _put_in(self, target: Installation, *, dry_run: bool) -> RunReport:
         files = self._agent_files(target)
@@ -219,15 +221,10 @@ class Agents:
             return AgentsMd(text, RunReport(None, "export"))
         place = Path(os.path.realpath(Path(file).expanduser()))
         files = AgentFiles(self._vault, self._writer, self._vault.machine / RECORD)
-        before = files.read(place) or b""
-        held, shown = decode(before), files.show(place)
-        held = (
-            managed_block.put(shown, held, RULES_WORD, text)
-            if text
-            else managed_block.take_out(shown, held, RULES_WORD)
-        )
-        if encode(held) != before:
-            files.replace(place, encode(held), "Rules and policies as they are now.")
+        held, part = decode(files.read(place) or b""), MarkedLines(RULES_WORD, text)
+        after = (part.put if text else part.take)(files.show(place), held, None)
+        if after != held:
+            files.replace(place, encode(after), "Rules and policies as they are now.")
         return AgentsMd(text, files.write("export", dry_run=dry_run))
 
     def _target(self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool) -> Installation:
