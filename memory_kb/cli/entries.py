@@ -214,7 +214,6 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     """
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
-    preview = options.dry_run and (options.as_json or wanted == "entries")
     show = say if options.dry_run else echo
 
     def print_report() -> None:
@@ -233,4 +232,4 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
         if not report.pieces and not report.events:
             show(f"Nothing to import in {report.source}, read as {report.format}.")
 
-    return finish_run(options, report.run, fields, report=print_report, preview=preview)
+    return finish_run(options, report.run, fields, report=print_report)

@@ -151,13 +151,11 @@ def capture_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> i
                 echo(f"{one.action} {one.path}  {short_id(one.id)}  {said}")
             elif one.action not in ("created", "reinforced"):
                 say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
-        if options.dry_run:
-            print_preview(report.run)
         if not report.kept:
             say(f"Nothing to keep in {pluralize(report.count, 'message')}.")
 
     fields = {"messages": report.messages, "problems": problems}
-    return finish_run(options, report.run, fields, report=show, preview=options.dry_run and options.as_json)
+    return finish_run(options, report.run, fields, report=show)
 
 
 def _read_messages(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:

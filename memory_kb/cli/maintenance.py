@@ -194,5 +194,4 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
         | {name: pick(getattr(one, name), "id", "path", "line", "title") for name in ("older", "newer")}
         for one in report.found
     ]
-    fields, preview = {"contradictions": found}, resolve and options.dry_run
-    return finish_run(options, report.run, fields, notes=report.notices, report=show, preview=preview)
+    return finish_run(options, report.run, {"contradictions": found}, notes=report.notices, report=show)

@@ -23,7 +23,6 @@ def finish_run(
     report: Callable[[], object] | None = None,
     said: str = "",
     nothing: str = "Nothing changed: it is so already.",
-    preview: bool | None = None,
 ) -> int:
     """Print a run in the way that was asked for; return the exit code.
 
@@ -33,19 +32,17 @@ def finish_run(
         report: prints what was found, in a preview too.
         said: what was done, in a line; without it and `report` every change has a line.
         nothing: said when nothing was changed.
-        preview: whether to print what would change [default: with `--dry-run`].
     """
-    preview = options.dry_run if preview is None else preview
     if options.as_json:
         for notice in run.notices:
             say(notice)
-        print_json({**(fields or {}), **run_as_json(run, dry_run=preview)})
+        print_json({**(fields or {}), **run_as_json(run, dry_run=options.dry_run)})
         return CONFLICT if run.conflicts else 0
     if report:
         report()
     for note in notes:
         say(note)
-    if preview:
+    if options.dry_run:
         print_preview(run)
     elif said and not run.conflicts:
         echo(said)
@@ -91,7 +88,7 @@ def print_preview(report: RunReport) -> None:
         say(f"would {_describe(change)}")
     print_diff(report.diff)
     if not report.changes:
-        say("Nothing would change.")
+        say("No note would change.")
 
 
 def print_diff(diff: str) -> None:

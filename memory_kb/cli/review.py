@@ -313,7 +313,6 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
     fields = pick(report, "id", "recorded", "suggested", "refused")
     notes = [f"not recorded: {reason}" for reason in report.refused] if not references else []
-    preview = options.dry_run and (options.as_json or bool(report.recorded))
 
     def show() -> None:
         for reference in report.recorded or report.suggested:
@@ -325,7 +324,7 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
         elif not report.recorded:
             say("No reference is given, and its text names no further file of the project.")
 
-    return finish_run(options, report.run, fields, notes=notes, report=show, preview=preview)
+    return finish_run(options, report.run, fields, notes=notes, report=show)
 
 
 @verb("verify", dry_run=True)
@@ -351,8 +350,7 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], update: bool, flag
             say("No entry cites anything yet; `memory-kb cite ID REF` records what one is about.")
 
     fields = pick(report, "claims", "notices")
-    preview = options.dry_run and (options.as_json or update or flag)
-    code = finish_run(options, report.run, fields, notes=report.notices, report=show, preview=preview)
+    code = finish_run(options, report.run, fields, notes=report.notices, report=show)
     return code or (0 if report.is_sound or flag else FINDINGS)
 
 
