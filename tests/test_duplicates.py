@@ -21,7 +21,6 @@ OTHER_WAYS = [
     SAID.replace(" ", "\n"),
     SAID.replace(",", " –"),
     f"**{SAID}**",
-    SAID.replace("e-mails", "e mails"),
     f"- {SAID}",
     SAID.replace("retry", "`retry`"),
 ]

@@ -33,7 +33,6 @@ class Learning:
             known again, even when it was rejected, reworded or retired since.
         reason: why it is kept, in one sentence for the person who reads the log.
         origin: the session it comes from, its `session_id`; an entry that says the same is reinforced once for each.
-        origin_field: the field that names the origin, where that is no session.
         said: when it was said or seen, by its source; now if the source has no time.
         replaces: whether an older entry that says the same with another value is superseded by it.
     """
@@ -43,7 +42,6 @@ class Learning:
     key: str
     reason: str
     origin: str | None = None
-    origin_field: str = "session_id"
     said: str | None = None
     replaces: bool = False
 
@@ -202,7 +200,7 @@ class IngestPlanner:
         if verdict and verdict.confidence is not None:
             fields["confidence"] = verdict.confidence
         if learning.origin is not None:
-            fields.setdefault(learning.origin_field, learning.origin)
+            fields.setdefault("session_id", learning.origin)
         draft = replace(draft, fields=fields)
         name = name_file(draft, learning.entry_id, at, learning.place.learning_type)
         made = _NewEntry(learning, draft, f"{self.folder_of(learning.place)}{name}", at)
