@@ -18,6 +18,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.store.changes import Change, last_seen, plan_fields, plan_replaced, with_words
+from memory_kb.text import first_free
 
 #: Why an entry that was made before, and is gone, is not made again.
 DELETED_BEFORE = "it was reverted or deleted before; where a run did that, `memory-kb undo --list` names it"
@@ -35,6 +36,7 @@ class Learning:
         origin: the session it comes from, its `session_id`; an entry that says the same is reinforced once for each.
         said: when it was said or seen, by its source; now if the source has no time.
         replaces: whether an older entry that says the same with another value is superseded by it.
+        own_id: the id that its source gives it; an entry of another scope with that id is another one.
     """
 
     draft: Draft
@@ -44,11 +46,12 @@ class Learning:
     origin: str | None = None
     said: str | None = None
     replaces: bool = False
+    own_id: str | None = None
 
     @property
     def entry_id(self) -> str:
         """The id that a new entry gets, the same for every learning with this key."""
-        return id_of(self.key)
+        return self.own_id or id_of(self.key)
 
     @property
     def origins(self) -> Sequence[str]:
@@ -132,6 +135,7 @@ class IngestPlanner:
     was_made: Callable[[str], bool]
     gate: Gate | None
     _new: list[_NewEntry] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=set)
     _changes: list[Change | None] = field(default_factory=list)
     _before: dict[tuple[Location, str, str], Ingested] = field(default_factory=dict)
 
@@ -161,7 +165,8 @@ class IngestPlanner:
             return Ingested(learning, "", "", "refused", str(exc))
         at = moment_of(learning.said or draft.fields.get("created_at"), self.now)
         entries = self.index.entries_with_id(learning.entry_id)
-        known = next((entry for entry in entries if entry.id == learning.entry_id), None)
+        same_id = (entry for entry in entries if entry.id == learning.entry_id)
+        known = next((one for one in same_id if not learning.own_id or one.scope == learning.place.scope), None)
         if known:
             memory = self._memory(known.path, known.id)
             # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
@@ -170,6 +175,8 @@ class IngestPlanner:
             return Ingested(learning, memory.id, memory.path, "known")
         if self.was_made(learning.entry_id):
             return Ingested(learning, learning.entry_id, "", "forgotten", DELETED_BEFORE)
+        if learning.own_id in self._taken:
+            return Ingested(learning, learning.entry_id, "", "refused", f"the id {learning.entry_id} occurs twice")
         if same:
             return same._replace(learning=learning, action="known" if same.action == "created" else same.action)
         twin = find_duplicate(self.index, draft, learning.place)
@@ -202,12 +209,17 @@ class IngestPlanner:
         if learning.origin is not None:
             fields.setdefault("session_id", learning.origin)
         draft = replace(draft, fields=fields)
-        name = name_file(draft, learning.entry_id, at, learning.place.learning_type)
-        made = _NewEntry(learning, draft, f"{self.folder_of(learning.place)}{name}", at)
+        name = name_file(draft, learning.entry_id, at, learning.place.learning_type).removesuffix(".md")
+        stem = first_free(f"{self.folder_of(learning.place)}{name}", self._is_taken)
+        made = _NewEntry(learning, draft, f"{stem}.md", at)
         if learning.replaces:
             self._replace_older(made)
         self._new.append(made)
+        self._taken.update((made.path, learning.entry_id))
         return Ingested(learning, learning.entry_id, made.path, "created")
+
+    def _is_taken(self, stem: str) -> bool:
+        return f"{stem}.md" in self._taken or bool(self.index.entries_of([f"{stem}.md"]))
 
     def _replace_older(self, made: _NewEntry) -> None:
         """Plan to retire the statements, stored or of this plan, that a new one contradicts."""

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.errors import UnreadableInput
 from memory_kb.learning.playbook import DEFAULT_CONFIDENCE, DELTAS, read_evidence
-from memory_kb.learning.render_entry import Draft, check_draft, not_from_the_future, plan_entry, without_empty
-from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
+from memory_kb.learning.render_entry import Draft, without_empty
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
-from memory_kb.model import EVERYTHING, KINDS, Location, Problem
+from memory_kb.model import Location, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.changes import Change
-from memory_kb.text import as_text, first_free, parse_date, read_words, slugify
+from memory_kb.text import as_text, parse_date, read_words
 from memory_kb.yaml_loader import NO_MAPPING, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
 _GONE = ("deprecated", "retired")
-#: Gives a rule without an id the same one every time; itself uuid5(NAMESPACE_URL, "memory-kb:rule").
-_NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
 _NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _Made = TypeVar("_Made")
 
@@ -159,49 +152,6 @@ def _kind_of(values: Mapping[str, Any]) -> str:
     words = {str(values.get(name) or "").lower().replace("_", "-") for name in ("type", "kind")}
     is_negative = any(values.get(name) is True for name in ("anti_pattern", "is_negative"))
     return "pitfall" if is_negative or words & {"anti-pattern", "pitfall"} else "rule"
-
-
-def plan_import(
-    rules: Sequence[RuleInFile], index: SqliteIndex, place: Location, folder: str, now: datetime
-) -> tuple[list[RuleImported], list[Change]]:
-    """Plan to bring rules in to the folder of a place, each under its own id.
-
-    A rule whose id or text is known at the place is skipped, and so is one that was retired or rejected there.
-    """
-    done: list[RuleImported] = []
-    changes: list[Change] = []
-    taken, seen = {entry.path for entry in index.entries(EVERYTHING)}, set[str]()
-    for rule in rules:
-        entry_id = rule.id or str(uuid.uuid5(_NAMESPACE, rule.draft.text))
-        result = _find_known(rule, entry_id, index, place)
-        if result is None and entry_id in seen:
-            result = RuleImported(entry_id, "", "refused", rule.line, f"the id {entry_id} occurs twice in the file")
-        if result is None:
-            slug, end = slugify(rule.draft.title or rule.draft.text), slugify(entry_id)[:8].strip("-")
-            stem = f"{folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}"
-            path = f"{first_free(stem, lambda name: f'{name}.md' in taken)}.md"
-            taken.add(path)
-            result = RuleImported(entry_id, path, "created", rule.line)
-            changes.append(plan_entry(not_from_the_future(rule.draft, now), entry_id, path, now, "Imported."))
-        seen.add(entry_id)
-        done.append(result)
-    return done, changes
-
-
-def _find_known(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Location) -> RuleImported | None:
-    try:
-        draft = check_draft(rule.draft)
-    except UsageError as exc:
-        return RuleImported(entry_id, "", "refused", rule.line, str(exc))
-    for entry in index.entries_with_id(entry_id):
-        if entry.id == entry_id and entry.scope == place.scope:
-            return RuleImported(entry_id, entry.path, "known", rule.line)
-    twin = find_duplicate(index, replace(draft, fields={}), place)
-    if twin is None:
-        return None
-    if twin.status in FORGOTTEN:
-        return RuleImported(entry_id, twin.path, "forgotten", rule.line, "the same was forgotten before")
-    return RuleImported(entry_id, twin.path, "known", rule.line, f"{twin.id} says the same")
 
 
 def export_rules(memories: Iterable[Memory]) -> str:

@@ -141,7 +141,7 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
         'learnings/ship-on-mondays-69712e00.md'
     """
     first_line = next((line for line in draft.text.splitlines() if any(sign.isalnum() for sign in line)), "")
-    name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{entry_id[:8]}.md"
+    name = f"{slugify(draft.title or first_line.lstrip('#> '))}-{slugify(entry_id)[:8].strip('-')}.md"
     if draft.is_proposal:
         return f"review/{name}"
     if learning_type == "proxy":

@@ -12,8 +12,9 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning import playbook
 from memory_kb.learning.guards import AllowedChecks, Refusals, count_refusals
+from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.memories import Memories
-from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
+from memory_kb.learning.playbook_file import RuleImported, RulesImported, export_rules, parse_rules
 from memory_kb.markdown.splice import Value
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, FilterWords
@@ -62,6 +63,11 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
         changes.append(plan_fields(memory, values, f"{'; '.join(said)}: {numbers}."))
     report = SweepReport(tuple(promoted), tuple(demoted), tuple(flagged), RunReport(None, "sweep"))
     return report, tuple(filter(None, changes))
+
+
+def _say_imported(one: Ingested, line: int) -> RuleImported:
+    rule = RuleImported(one.learning.entry_id, one.path, one.action, line, one.message)
+    return rule._replace(action="known", message=f"{one.id} says the same") if one.action == "reinforced" else rule
 
 
 @dataclass(frozen=True)
@@ -145,11 +151,13 @@ class Rules:
         except OSError as exc:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
         rules, problems = parse_rules(text, str(source))
-        folder = self._vault.folder_of(place)
+        learnings = [Learning(one.draft, place, f"rule/{one.draft.text}", "Imported.", own_id=one.id) for one in rules]
         with self._writer.lock(dry_run=dry_run):
-            now = self._vault.clock()
-            done, changes = self._index.read(lambda index: plan_import(rules, index, place, folder, now))
-            run = self._writer.run("rules import", changes, dry_run=dry_run)
+            plan = self._memories.plan_ingest(learnings, again=True)
+            # What is known stays as it is.
+            new = [change for change in plan.changes if change.planned is None]
+            run = self._writer.run("rules import", new, dry_run=dry_run)
+        done = (_say_imported(one, rule.line) for one, rule in zip(plan.results, rules, strict=True))
         return RulesImported(tuple(done), problems, run)
 
     def export(self, **filters: Unpack[FilterWords]) -> str:
