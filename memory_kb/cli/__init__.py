@@ -13,7 +13,7 @@ import sys
 from memory_kb import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from memory_kb.cli.output import Options
@@ -101,21 +101,33 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(f"{type(exc).__name__}: {exc}", "bug", hint, 1, as_json=as_json)
 
 
-def _run_plain(arguments: Sequence[str], options: Options) -> bool:
-    """Run a search without filters, or `index`, without click, which is slow to load; return whether it was one.
+def split_plain(arguments: Sequence[str], options: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the words of a command line without `--json`, and the values of some options by their names.
 
-    Every other command line, and whatever is wrong with these, is left to click.
+    Example:
+        >>> split_plain(["prompt", "--agent", "codex", "--vault=/notes"], {"--agent": "agent", "--vault": "vault"})
+        (['prompt'], {'agent': 'codex', 'vault': '/notes'})
     """
     words: list[str] = []
     values: dict[str, str] = {}
     left = iter(arguments)
     for word in left:
-        if word in _VALUES:
-            values[_VALUES[word]] = next(left, "")
-        elif not word.startswith("-"):
-            words.append(word)
+        name, is_given, value = word.partition("=")
+        if name in options:
+            values[options[name]] = value if is_given else next(left, "")
         elif word != "--json":
-            return False
+            words.append(word)
+    return words, values
+
+
+def _run_plain(arguments: Sequence[str], options: Options) -> bool:
+    """Run a search without filters, or `index`, without click, which is slow to load; return whether it was one.
+
+    Every other command line, and whatever is wrong with these, is left to click.
+    """
+    words, values = split_plain(arguments, _VALUES)
+    if any(word.startswith("-") for word in words):
+        return False
     verb, query = words[:1], " ".join(words[1:])
     is_search = verb == ["search"] and bool(query.strip())
     is_index = verb == ["index"] and not query and "limit" not in values

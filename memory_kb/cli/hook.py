@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.cli import split_plain
 from memory_kb.errors import VaultBusy, VaultNotFound
 
 if TYPE_CHECKING:
@@ -38,23 +39,9 @@ class HookArguments(NamedTuple):
 
 
 def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
-    """Return the words of a command line, `hook` taken off; what is missing is empty.
-
-    Example:
-        >>> read_hook_arguments(["prompt", "--agent", "codex", "--vault=/notes"])
-        HookArguments(event='prompt', sessions=(), agent='codex', vault='/notes', home=None)
-    """
-    named: dict[str, str] = {}
-    plain: list[str] = []
-    left = list(arguments)
-    while left:
-        word = left.pop(0)
-        name, is_given, value = word.partition("=")
-        if name in ("--agent", "--vault", "--home"):
-            named[name[2:]] = value if is_given or not left else left.pop(0)
-        elif word != "--json":
-            plain.append(word)
-    return HookArguments(plain[0] if plain else "", tuple(plain[1:]), **named)
+    """Return the words of a command line, `hook` taken off; what is missing is empty."""
+    words, named = split_plain(arguments, {"--agent": "agent", "--vault": "vault", "--home": "home"})
+    return HookArguments("".join(words[:1]), tuple(words[1:]), **named)
 
 
 def answer_hook(words: HookArguments) -> None:
