@@ -41,7 +41,7 @@ def find_touched_file(call: HookCall, project: Path) -> str | None:
     elif _SHOWS.match(command):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
         paths = [path_in_project(word, project, here) for word in words if not word.startswith("-")]
-    else:
+    elif any(_PATCH in str(value) for value in args.values()):
         paths = [one.path for one in read_edits(args, project, here)]
     return next((path for path in paths if path and (project / path).is_file()), None)
 
