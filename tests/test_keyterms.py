@@ -71,6 +71,7 @@ def test_a_model_names_the_key_terms_once(open_with: Open, fake: FakeProvider) -
     for _ in range(2):
         result = kb.search(TASK)
         assert (result.hits[0].path, result.degraded) == ("wombat.md", ())
+    assert open_with(**asking(fake)).search(TASK).hits[0].path == "wombat.md"
     assert len(fake.calls) == 1
     sent = json.dumps(fake.calls[0].body)
     assert "quokka lock" in sent

@@ -34,7 +34,6 @@ class Searching:
         self._index = index
         self._get_models = get_models
         self._agent_memory: AgentMemory | None = None
-        self._key_terms: dict[str, tuple[str, ...]] = {}
 
     def close(self) -> None:
         """Free the index of agents' own memories; a later search makes another."""
@@ -139,7 +138,7 @@ class Searching:
         if self._vault.settings.llm.provider not in ("none", "offline", "command"):
             from memory_kb.search.key_terms import name_key_terms
 
-            request, notes = name_key_terms(request, self._get_models(), self._key_terms)
+            request, notes = name_key_terms(request, self._vault, self._get_models())
         search, reasons = self._embed(index, request)
         return search, (*notes, *reasons)
 
