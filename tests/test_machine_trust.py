@@ -181,7 +181,13 @@ def test_a_log_that_a_pull_put_into_our_folder_is_not_replayed(folder: Path, run
     targets = attack(folder, tmp_path)
     done = run("--vault", folder, "learn", "The tests need a database of their own.")
     assert done.returncode == 0, done.stderr
+    assert run("--vault", folder, "undo", "--list").stdout.count("\n") == 1
+    assert run("--vault", folder, "undo", "deadbeef").returncode == 2
     assert not [target for target in targets if target.exists()]
+    log = folder / "memory/.memory-kb/log/decisions.jsonl"
+    assert "deadbeef" in log.read_text()
+    assert run("--vault", folder, "forget", done.stdout.split()[-1], "--purge").returncode == 0
+    assert "deadbeef" not in log.read_text()
 
 
 @pytest.mark.parametrize("kind", ["link", "file", "pipe", "link to another vault"])

@@ -247,7 +247,8 @@ class _Purge:
         """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
         journal = self._writer.journal
         gone = {record.id for record in journal.runs() if self._is_concerned(record)}
-        if gone and not self._dry_run:
+        has_other_lines = journal.size and self._text.may_be_in(journal.file.read_bytes())
+        if (gone or has_other_lines) and not self._dry_run:
             journal.drop(gone)
         return len(gone)
 

@@ -17,7 +17,7 @@ from memory_kb.errors import UnreadableInput
 from memory_kb.machine_seal import sign
 from memory_kb.markdown.splice import Splice
 from memory_kb.regular_files import make_folder, open_for_reading, open_regular
-from memory_kb.store.file_edits import PLAIN_MODE, FileEdit, apply
+from memory_kb.store.file_edits import FileEdit, apply
 from memory_kb.store.json_lines import append_lines, dump_line, parse_line, read_raw_lines, replace_lines
 from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of
@@ -28,14 +28,6 @@ _INLINE = 4_096
 _TAIL = 65_536
 _NAME = "decisions.jsonl"
 _SIDES = ("before", "after")
-#: The kinds of lines by what only they have, each with the texts that it needs.
-_KINDS = {
-    "files": ("run", "time", "verb"),
-    "splices": ("run", "action", "path", "reason"),
-    "end": ("run",),
-}
-_OPTIONAL = ("run", "time", "to", "id", "undoes", "occasion")
-_LISTS = ("files", "splices", "left", "made")
 
 
 class FileRecord(NamedTuple):
@@ -56,10 +48,8 @@ class Run(NamedTuple):
         occasion: what the verb is part of, such as the end of a session.
         decisions: its changes; the bytes of those in the log are still packed.
         left: the files that it left as they were, because somebody else had written there.
-        is_whole: whether the log has all its decisions.
         has_ended: whether the run came to its end, well or with files left.
         start: where in the log it begins.
-        is_ours: whether this machine wrote it for this vault, and not whoever a clone or archive came from.
     """
 
     id: str
@@ -70,10 +60,8 @@ class Run(NamedTuple):
     occasion: str | None = None
     decisions: tuple[Decision, ...] = ()
     left: tuple[str, ...] = ()
-    is_whole: bool = True
     has_ended: bool = False
     start: int = 0
-    is_ours: bool = True
 
     @property
     def written(self) -> tuple[FileRecord, ...]:
@@ -87,7 +75,10 @@ class Run(NamedTuple):
 
 
 class Journal:
-    """The record of all runs of one vault; the vault's lock must be held to write to it."""
+    """The record of all runs of one vault; the vault's lock must be held to write to it.
+
+    A run without the signature of this machine for this vault is none: it came with a clone or an archive, or was torn.
+    """
 
     def __init__(self, folder: Path, seal: bytes) -> None:
         self._folder, self._seal = folder, seal
@@ -226,43 +217,40 @@ class Journal:
 
     def creations(self) -> dict[str, str]:
         """Return the entries that runs of this log ever made, with the time of the run; "" where the log forgot it."""
-        lines = self._sound_lines(b'"create"', b'"made"')
+        lines = read_raw_lines(self.file, b'"create"', b'"made"')
         return {entry_id: str(line.get("time") or "") for _, line in lines for entry_id in _made_by(line)}
-
-    def _sound_lines(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-        """Yield the lines that a run can have written, behind their bytes; with marks, those with any of them."""
-        return ((raw, line) for raw, line in read_raw_lines(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
         """Drop the runs from before a moment; return how many."""
-        gone = {line["run"] for _, line in self._sound_lines(b'"files"') if "files" in line and line["time"] < before}
-        self.drop(gone)
+        gone = {run.id for run in self.runs() if run.time < before}
+        if gone:
+            self.drop(gone)
         return len(gone)
 
     def drop(self, gone: Collection[str]) -> None:
-        """Drop some runs with the bytes that only they need.
+        """Drop some runs with the bytes that only they need, and all lines that are of no run.
 
         The ids of the entries that they made are kept: those do not come back by themselves. The
         vault's lock is held, and no run is unfinished.
         """
-        made, needed = set[str](), set[str]()
-        kept: list[bytes] = []
-        for raw, line in self._sound_lines():
+        left = [run for run in self.runs() if run.id not in gone]
+        names = {run.id for run in left}
+        made, kept = set[str](), list[bytes]()
+        for raw, line in read_raw_lines(self.file):
             made.update(_made_by(line))
-            if line.get("run") not in gone and "made" not in line:
-                kept.append(raw)
-                sides = (splice[side] for splice in line.get("splices", ()) for side in _SIDES)
-                needed.update(side["blob"] for side in sides if isinstance(side, dict) and "blob" in side)
-        if gone:
-            replace_lines(self.file, [*([dump_line({"made": sorted(made)})] if made else []), *kept])
-            for blob in (self._folder / "blobs").glob("*"):
-                if blob.name not in needed:
-                    blob.unlink(missing_ok=True)
+            kept += [raw] if str(line.get("run")) in names else []
+        replace_lines(self.file, [*([dump_line({"made": sorted(made)})] if made else []), *kept])
+        packed = (splice[side] for run in left for one in run.decisions for splice in one.packed for side in _SIDES)
+        needed = {data["blob"] for data in packed if isinstance(data, dict) and "blob" in data}
+        for blob in (self._folder / "blobs").glob("*"):
+            if blob.name not in needed:
+                blob.unlink(missing_ok=True)
 
     def undoings(self) -> Iterator[Run]:
         """Yield the runs that undid others, without their decisions, oldest first."""
-        begun = (_read_head(line) for _, line in self._sound_lines(b'"undoes": "') if "files" in line)
-        return (head for head in begun if head)
+        for _, line in read_raw_lines(self.file, b'"undoes": "'):
+            if "files" in line and line.get("undoes"):
+                yield Run(str(line.get("run")), "", "", (), str(line["undoes"]))
 
     def runs(self) -> Iterator[Run]:
         """Yield the runs, oldest first; lines that cannot be read are skipped."""
@@ -275,7 +263,6 @@ class Journal:
             start = place = 0
             for raw in stream:
                 line = parse_line(raw)
-                line = line if line and _is_sound(line) else None
                 if line and "files" in line:
                     yield from self._read_run(lines, start)
                     lines, start = [], place
@@ -285,41 +272,25 @@ class Journal:
             yield from self._read_run(lines, start)
 
     def _read_run(self, lines: Sequence[tuple[bytes, Mapping[str, Any]]], start: int) -> Iterator[Run]:
-        """Yield the run of some lines, unless the first cannot be read."""
+        """Yield the run of some lines, if this machine signed it."""
         first = lines[0][1] if lines else {}
-        head = _read_head(first)
-        if head is None:
-            return
-        own = [(raw, line) for raw, line in lines[1:] if line.get("run") == head.id]
+        own = [(raw, line) for raw, line in lines[1:] if line.get("run") == first.get("run")]
         changes = [(raw, line) for raw, line in own if "splices" in line]
+        if not first or first.get("seal") != self._sign(first, (raw for raw, _ in changes)):
+            return
         ends = [line for _, line in own if "end" in line]
-        yield head._replace(
+        yield Run(
+            first["run"],
+            first["time"],
+            first["verb"],
+            tuple(map(_file_record, first["files"])),
+            first["undoes"],
+            first.get("occasion"),
             decisions=tuple(_read_decision(line) for _, line in changes),
-            left=tuple(map(str, ends[-1].get("left", ()))) if ends else (),
-            is_whole=len(changes) == first["changes"],
+            left=tuple(map(str, ends[-1].get("left") or ())) if ends else (),
             has_ended=bool(ends),
             start=start,
-            is_ours=first.get("seal") == self._sign(first, (raw for raw, _ in changes)),
         )
-
-
-def _is_sound(line: Mapping[str, Any]) -> bool:
-    """Return whether the values of a line are of the types that runs write."""
-    needed = next((names for kind, names in _KINDS.items() if kind in line), ())
-    return (
-        all(isinstance(line.get(name), str) for name in needed)
-        and all(isinstance(line.get(name), str | None) for name in _OPTIONAL)
-        and all(isinstance(line.get(name, []), list) for name in _LISTS)
-        and all(map(_is_packed, line.get("splices", ())))
-    )
-
-
-def _is_packed(splice: object) -> bool:
-    if not isinstance(splice, dict) or type(splice.get("at")) is not int:
-        return False
-    sides = [splice.get(name) for name in _SIDES]
-    texts = [side.get("blob", side.get("base64")) if isinstance(side, dict) else side for side in sides]
-    return all(isinstance(text, str) for text in (splice.get("path"), *texts))
 
 
 def _read_decision(line: Mapping[str, Any]) -> Decision:
@@ -327,25 +298,12 @@ def _read_decision(line: Mapping[str, Any]) -> Decision:
     return Decision(line["action"], line["path"], line["reason"], line.get("id"), line.get("to"), packed=packed)
 
 
-def _read_head(line: Mapping[str, Any]) -> Run | None:
-    """Return what the first line of a run says, None where it cannot be read."""
-    try:
-        files = tuple(map(_file_record, line["files"]))
-        run = Run(line["run"], line["time"], line["verb"], files, line["undoes"], line.get("occasion"))
-        return run if isinstance(line["changes"], int) else None
-    except (KeyError, TypeError, AttributeError):
-        return None
-
-
 def _made_by(line: Mapping[str, Any]) -> Sequence[str]:
     """Return the ids of the entries that a line of the log says were made."""
     if isinstance(line.get("made"), list):
         return [str(entry_id) for entry_id in line["made"]]
-    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
+    return [str(line["id"])] if line.get("action") == "create" and line.get("id") else []
 
 
 def _file_record(file: Mapping[str, Any]) -> FileRecord:
-    """Return a file of a run; no log makes programs of files, or removes more folders than its path has."""
-    record = FileRecord(**{name: value for name, value in file.items() if name in FileRecord._fields})
-    mode = None if record.mode is None else record.mode & PLAIN_MODE
-    return record._replace(mode=mode, made=min(record.made, record.path.count("/")))
+    return FileRecord(**{name: value for name, value in file.items() if name in FileRecord._fields})

@@ -12,7 +12,6 @@ from memory_kb.similarity import connected_groups
 from memory_kb.store.file_edits import FileEdit, read_if_there
 from memory_kb.store.journal import FileRecord, Run
 from memory_kb.store.render_changes import Composition, Decision, Files, diff
-from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
@@ -173,8 +172,7 @@ class Undo:
         reason = f"reverts {run.verb} {run.id}"
         for file in files:
             try:
-                # What was not written by this machine reaches notes alone.
-                place = self._writer.writable(file.path) if run.is_ours else find_target(self._vault, file.path)
+                place = self._writer.writable(file.path)
                 data = held[file.path] if file.path in held else read_if_there(file.path, place)
                 found = data if data is None else hash_of(data)
                 if found == file.before:

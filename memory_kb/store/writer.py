@@ -219,9 +219,7 @@ class Writer:
         run = self.journal.unfinished()
         if run is None:
             return ()
-        what = "is unfinished and was not written by this machine; it is never completed"
-        if run.is_ours:
-            what = "was killed while it wrote; the next run or `doctor --fix` completes it"
+        what = "was killed while it wrote; the next run or `doctor --fix` completes it"
         return (Problem(self.journal.file.name, 1, f"run {run.id} ({run.verb}) {what}"),)
 
     def recover(self) -> tuple[str, ...]:
@@ -239,11 +237,8 @@ class Writer:
         """
         files, journal = run.files, self.journal
         name = f"run {run.id} ({run.verb})"
-        if not run.is_ours:
-            journal.end(run.id, [file.path for file in files], "not ours")
-            return f"{name} is unfinished and was not written by this machine; nothing of it was done"
         states = {file.path: self._state(file) for file in files}
-        if not run.is_whole or set(states.values()) <= {"before"}:
+        if set(states.values()) <= {"before"}:
             for file in files:
                 with contextlib.suppress(UnreadableInput):
                     prune_folders(self.writable(file.path), file.made)
