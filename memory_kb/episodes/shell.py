@@ -46,9 +46,6 @@ _RISKY = lazy_regex(
     re.IGNORECASE,
 )
 
-#: How alike two subcommands are of which one is the other misspelt, from 0 to 1: `biuld` and `build` have .8.
-_ALIKE = 0.75
-
 
 class Command(NamedTuple):
     """One command of a line, without redirections and without what it is piped into.
@@ -152,39 +149,25 @@ def is_risky(text: str) -> bool:
 def is_small_change(failed: Command, worked: Command) -> bool:
     """Return whether a command is another one with one small change in how it is run.
 
-    That is an option more, less or another one, a setting or runner before it, or its subcommand spelt otherwise.
-    Another file, text, number or subcommand is other work, and so is less of them.
+    That is an option more, less or another one, or a setting or runner before it. Another file, text, number or
+    subcommand is other work, and so is less of them.
 
     Example:
         >>> def changed(one, other): return is_small_change(split_line(one)[0], split_line(other)[0])
-        >>> changed("npm ci", "npm ci --legacy-peer-deps"), changed("pytest -q", "uv run pytest -q"), changed("npm run tests", "npm run test")
-        (True, True, True)
+        >>> changed("npm ci", "npm ci --legacy-peer-deps"), changed("pytest -q", "uv run pytest -q")
+        (True, True)
         >>> changed("python a.py", "python b.py"), changed("npm run test", "npm run build"), changed("pytest -k login", "pytest -q")
         (False, False, False)
     """
     one, other = failed.words, worked.words
-    if one[:1] != other[:1] or failed.text == worked.text:
-        return False
-    if one == other or failed.settings != worked.settings:
-        return one == other and failed.settings != worked.settings
+    if one == other:
+        return failed.settings != worked.settings
     changes = [
         change for change in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if change[0] != "equal"
     ]
-    if len(changes) != 1:
+    if len(changes) != 1 or failed.settings != worked.settings:
         return False
     _, begin, end, other_begin, other_end = changes[0]
     before, after = one[begin:end], other[other_begin:other_end]
-    if max(len(before), len(after)) > 2:
-        return False
-    if all(words[0].startswith(("-", "+")) for words in (before, after) if words):
-        return set(before[1:]) <= set(after)
-    is_subcommand = one[0] in _SUBCOMMANDED and len(before) == len(after) == 1
-    are_names = all(re.fullmatch(r"[a-z][\w:-]*", words[0]) for words in (before, after) if words)
-    return is_subcommand and are_names and _is_spelt_alike(before[0], after[0])
-
-
-def _is_spelt_alike(one: str, other: str) -> bool:
-    """Return whether one name is the other with a letter or two changed, its words exchanged, or more at its end."""
-    is_longer = one.startswith(other) or other.startswith(one)
-    has_same_words = sorted(re.split("[-_:]", one)) == sorted(re.split("[-_:]", other))
-    return is_longer or has_same_words or SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
+    are_options = all(words[0].startswith(("-", "+")) for words in (before, after) if words)
+    return are_options and max(len(before), len(after)) <= 2 and set(before[1:]) <= set(after)
