@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.episodes.session_facts import generalise, same_words
 from memory_kb.episodes.shell import Command, split_line
+from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
 from memory_kb.store.session_events import Event, named_file
 from memory_kb.text import shorten
-
-T = TypeVar("T")
 
 #: What is run to see whether the work is right; their last results decide the outcome of a task.
 CHECKS = ("test", "build", "lint", "deploy")
@@ -83,16 +82,6 @@ class Call(NamedTuple):
     def parts(self) -> tuple[Call, ...]:
         """All that its line does, in order."""
         return self.line or (self,)
-
-
-def pending_key(call: Event) -> str:
-    """Return the name of a call whose result is still to come."""
-    return call.call_id or f"tool {call.tool}"
-
-
-def pop_call(pending: dict[str, T], result: Event) -> T | None:
-    """Take out what is known of the call that a result answers: by its id, else the last of the same tool."""
-    return pending.pop(result.call_id or "", None) or pending.pop(f"tool {result.tool}", None)
 
 
 def read_tool_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
@@ -350,3 +339,49 @@ def _has_words(text: str) -> bool:
 def _tidy(message: str) -> str:
     message = _HOME.sub("~/", redact(message[:2_000]).text)
     return shorten(_LABEL.sub("", message.strip(" -:")).replace("`", "'"), _MESSAGE)
+
+
+# -- calls with their answers ---------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """A call of a session with its answer, and their events; `ended` is None where there is no answer."""
+
+    call: Call
+    answer: ToolOutcome
+    begun: Event
+    ended: Event | None
+
+
+class CallReader:
+    """Reads the calls in the events of a session, which come one after another."""
+
+    def __init__(self, cwd: str | None = None) -> None:
+        self.cwd = cwd
+        self._open: dict[str, Event] = {}
+
+    def take(self, event: Event) -> Iterator[Step]:
+        """Yield the calls that an event completes; one that another of its name replaces has no answer."""
+        if event.event == "start":
+            cwd = (event.args or {}).get("cwd")
+            self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
+        elif event.type == "tool_call" and event.ok is None and not event.error:
+            name = event.call_id or f"tool {event.tool}"
+            if unanswered := self._open.pop(name, None):
+                yield self._read(unanswered)
+            self._open[name] = event
+        elif event.type in ("tool_call", "tool_result"):
+            begun = self._open.pop(event.call_id or "", None) or self._open.pop(f"tool {event.tool}", None) or event
+            if event.injected != "whole":
+                yield self._read(begun, event)
+
+    def rest(self) -> Iterator[Step]:
+        """Yield the calls that have no answer, when there are no more events."""
+        return (self._read(begun) for begun in self._open.values())
+
+    def _read(self, begun: Event, ended: Event | None = None) -> Step:
+        call = read_tool_call(begun.tool, begun.args, self.cwd)
+        if is_own_call(begun.tool, begun.args):
+            call = call._replace(kind="plan")
+        answer = read_answer(call, ended.content, ended.error, ok=ended.ok) if ended else ToolOutcome(None)
+        return Step(call, answer, begun, ended)

@@ -5,21 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from memory_kb.episodes.session_facts import Commit, Failure, Retry, Reverted, Trace
 from memory_kb.episodes.shell import is_risky, is_small_change
-from memory_kb.episodes.tool_calls import (
-    CHECKS,
-    Call,
-    CallFault,
-    ToolOutcome,
-    pending_key,
-    pop_call,
-    read_answer,
-    read_tool_call,
-)
-from memory_kb.injected_text import is_own_call
+from memory_kb.episodes.tool_calls import CHECKS, Call, CallFault, CallReader, Step, ToolOutcome
 from memory_kb.learning.conversation import clean_text, is_human
 from memory_kb.learning.markers import asks_to_revert, find_credential, find_statements
 from memory_kb.learning.text_comparison import is_replaced
@@ -70,8 +61,8 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
                 current.facts = known._replace(job=key[0], task=key[1])
                 tracers[key] = current
             else:
-                current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.cwd))
-        current.take(event, max(event.seq, number))
+                current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.calls.cwd))
+        current.take(event if event.seq else event._replace(seq=number))
     made = list(tracers.values()) or [current]
     return tuple(tracer.trace() for tracer in made)
 
@@ -216,10 +207,9 @@ class _Tracer:
 
     def __init__(self, session: str, job: str | None = None, task: str | None = None, cwd: str | None = None) -> None:
         self.facts = Trace(session, job, task)
-        self.cwd = cwd
-        #: Calls without a result, each with the number of its line in the log; None for those that have no line.
-        self.pending: dict[str, tuple[Call, int | None]] = {}
-        self.log: list[_Action] = []
+        self.calls = CallReader(cwd)
+        #: The lines of the log, each with the number of its event.
+        self.log: list[tuple[int, _Action]] = []
         self.failures = _Failures()
         #: Every check that no later one covers, and whether it succeeded.
         self.checks: list[tuple[Call, bool]] = []
@@ -233,60 +223,46 @@ class _Tracer:
         self.recent: dict[str, None] = {}
         self.asked: Reverted | None = None
 
-    def take(self, event: Event, seq: int) -> None:
+    def take(self, event: Event) -> None:
         """Read one event."""
         known = self.facts
         began, ended = _stretch(known.began, known.ended, event)
         is_agent = event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start"
         agent = known.agent or (event.agent if is_agent else None)
-        self.facts = known._replace(seq=seq, job=known.job or event.job, agent=agent, began=began, ended=ended)
-        if event.injected == "whole":
-            pop_call(self.pending, event)
-        elif event.type == "tool_call":
-            begun = self._begin(event)
-            if event.ok is not None or event.error:  # a call that is logged with its result
-                self._note_answer(*begun, event)
-            else:
-                self.pending[pending_key(event)] = begun
-        elif is_human(event):
+        self.facts = known._replace(seq=event.seq, job=known.job or event.job, agent=agent, began=began, ended=ended)
+        if is_human(event) and event.injected != "whole":
             self._person(event)
-        elif event.type == "message" and event.role == "agent":
+            return
+        for step in self.calls.take(event):
+            self._step(step)
+        if event.injected == "whole":
+            return
+        if event.type == "message" and event.role == "agent":
             self.ordered = self.ordered or _first_line(clean_text(event.content))
-        elif event.type == "tool_result":
-            self._note_answer(*(pop_call(self.pending, event) or self._begin(event)), event)
         elif event.type == "event":
             self._event(event)
 
-    def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> int:
-        """Add a line to the log, and return its number."""
-        self.log.append(_Action(seconds_between(self.facts.began, event.ts), action, result, targets))
-        return len(self.log) - 1
+    def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> None:
+        line = _Action(seconds_between(self.facts.began, event.ts), action, result, targets)
+        self.log.append((event.seq, line))
 
-    def _begin(self, event: Event) -> tuple[Call, int | None]:
-        call = read_tool_call(event.tool, event.args, self.cwd)
-        if is_own_call(event.tool, event.args) or call.kind == "plan":
-            return call._replace(kind="plan"), None
+    def _step(self, step: Step) -> None:
+        call, answer, fault = step.call, step.answer, step.answer.fault
+        if call.kind == "plan":
+            return
         self.facts = self.facts._replace(actions=self.facts.actions + 1)
         if call.kind == "look":
-            return call, self._add_line(event, "look at", targets=call.targets[:1] or (call.shown,))
-        doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
-        shown = (shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
-        return call, self._add_line(event, " && ".join(shown))
-
-    def _note_answer(self, call: Call, line: int | None, event: Event) -> None:
-        if line is None:
-            return
-        answer = read_answer(call, event.content, event.error, ok=event.ok)
-        self.log[line] = self.log[line]._replace(result=_result_of(answer))
-        if answer.fault and call.kind == "look":
-            self.log[line] = self.log[line]._replace(action=call.shown, targets=())
-        if answer.fault:
-            if answer.fault.sort == "work":
+            shown, targets = (call.shown, ()) if fault else ("look at", call.targets[:1] or (call.shown,))
+            self._add_line(step.begun, shown, _result_of(answer), targets)
+        else:
+            self._add_line(step.begun, _show_doing(call), _result_of(answer))
+        if fault:
+            if fault.sort == "work":
                 self._check(call, is_ok=False)
-            self.failures.record(self.facts.seq, call, answer.fault)
-        elif answer.ok is not False:
+            self.failures.record(self.facts.seq, call, fault)
+        elif step.ended:
             for one in call.parts:
-                self._succeed(one, answer, event.content or "")
+                self._succeed(one, answer, step.ended.content or "")
 
     def _succeed(self, call: Call, answer: ToolOutcome, content: str) -> None:
         if answer.ok:
@@ -342,10 +318,7 @@ class _Tracer:
 
     def _event(self, event: Event) -> None:
         args = event.args or {}
-        if event.event == "start":
-            cwd = args.get("cwd")
-            self.cwd = self.cwd or (cwd if isinstance(cwd, str) else None)
-        elif event.event == "end":
+        if event.event == "end":
             outcome, known = args.get("outcome"), self.facts
             self.facts = known._replace(
                 outcome=outcome if outcome in SESSION_OUTCOMES else known.outcome,
@@ -362,7 +335,10 @@ class _Tracer:
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
-        head, rest, known = self.log[:HEAD], self.log[HEAD:], self.facts
+        for step in self.calls.rest():
+            self._step(step)
+        log, known = [line for _, line in sorted(self.log, key=itemgetter(0))], self.facts
+        head, rest = log[:HEAD], log[HEAD:]
         missing = [f"… {len(rest) - TAIL} more"] if len(rest) > TAIL else []
         return known._replace(
             goal=(_is_short(known.goal) and self.pasted) or known.goal or self.ordered,
@@ -392,6 +368,12 @@ def _first_line(message: str) -> str:
         return ""
     lines = (" ".join(line.split()) for line in split_message(message).sent.splitlines())
     return shorten(next((line for line in lines if not _is_short(line)), ""), _TASK)
+
+
+def _show_doing(call: Call) -> str:
+    """Return the commands of a call that say what was done: all but those that look or prepare, if there are any."""
+    doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
+    return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
 def _result_of(answer: ToolOutcome) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from memory_kb.episodes.tool_calls import Call, ToolOutcome, pending_key, pop_call, read_answer, read_tool_call
-from memory_kb.injected_text import is_own_call
+from memory_kb.episodes.tool_calls import Call, CallFault, CallReader, Step
 from memory_kb.learning.capture import read_user_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.store.session_events import Event, searchable
@@ -63,58 +62,35 @@ class SessionNeeds:
         return sorted(self.needs.values(), key=lambda need: need.seq)
 
 
-class _Started(NamedTuple):
-    """A call, the number of its event, and what it cost in tokens so far."""
-
-    call: Call
-    seq: int
-    cost: int
-
-
 @dataclass
-class _CallReader:
-    """The calls of a session, one after the other."""
+class _StepReader:
+    """What the calls of a session found out, one after the other."""
 
     found: SessionNeeds
-    cwd: str | None = None
-    pending: dict[str, _Started] = field(default_factory=dict)
     #: Commands that failed one after the other, nothing having been edited in between, each with its failures.
     failing: list[tuple[Call, list[tuple[int, int]]]] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
 
-    def take(self, event: Event, seq: int) -> None:
-        """Read a call, a result or the start of the session."""
-        if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
-            self.cwd = self.cwd or str((event.args or {})["cwd"])
-        elif event.type == "tool_call" and not is_own_call(event.tool, event.args):
-            started = _Started(read_tool_call(event.tool, event.args, self.cwd), seq, count_tokens(searchable(event)))
-            if event.ok is not None or event.error:
-                self._answer(started, event)
-            else:
-                self.pending[pending_key(event)] = started
-        elif event.type == "tool_result" and (begun := pop_call(self.pending, event)):
-            self._answer(begun._replace(cost=begun.cost + count_tokens(searchable(event))), event)
-
-    def _answer(self, started: _Started, event: Event) -> None:
-        call = started.call
-        answer = read_answer(call, event.content, event.error, ok=event.ok)
+    def take(self, step: Step, ended: Event) -> None:
+        """Read a call with its answer."""
+        call, answer, seq = step.call, step.answer, step.begun.seq
         if call.kind == "edit" and answer.ok is not False:
             self.failing.clear()
             self.made.update(call.made)
             for file in (one for one in call.targets if one not in self.made):
-                self.found.add(Need("file", started.seq, file))
+                self.found.add(Need("file", seq, file))
         elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
-            self._fail(started, answer)
+            texts = dict.fromkeys((searchable(step.begun), searchable(ended)))
+            self._fail(call, answer.fault, (seq, sum(map(count_tokens, texts))))
         elif call.kind in _RUN and answer.ok:
             for part in call.parts:
                 # What a command before a pipe came to is not known, unless it counted its tests.
                 if answer.is_counted or not (part.command and part.command.is_piped):
                     self._succeed(part)
 
-    def _fail(self, started: _Started, answer: ToolOutcome) -> None:
-        call, failure, fault = started.call, (started.seq, started.cost), answer.fault
-        if fault and fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
-            self.found.add(Need("error", started.seq, comparable_text(fault.message)[:_MESSAGE], (failure,)))
+    def _fail(self, call: Call, fault: CallFault, failure: tuple[int, int]) -> None:
+        if fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
+            self.found.add(Need("error", failure[0], comparable_text(fault.message)[:_MESSAGE], (failure,)))
         self.found.failed.add(_named(call))
         same = next((failures for one, failures in self.failing if _is_one_job(one, call)), None)
         if same:
@@ -148,14 +124,14 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
     """
     times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]
     found = SessionNeeds(session, min(times, default=""), max(times, default=""))
-    reader = _CallReader(found)
-    for number, event in enumerate(events, 1):
-        if event.injected == "whole":
-            continue
-        if is_human(event) and event.type == "message" and event.content:
-            found.prompts.append(event._replace(seq=event.seq or number))
-        else:
-            reader.take(event, event.seq or number)
+    calls, reader = CallReader(), _StepReader(found)
+    for number, one in enumerate(events, 1):
+        event = one if one.seq else one._replace(seq=number)
+        if is_human(event) and event.type == "message" and event.content and event.injected != "whole":
+            found.prompts.append(event)
+        for step in calls.take(event):
+            if step.ended and step.begun.type == "tool_call":
+                reader.take(step, step.ended)
     for message in read_user_messages(events):
         for statement in message.statements:
             found.add(Need("correction", message.event.seq, comparable_text(statement.text)))
