@@ -19,7 +19,7 @@ from memory_kb.episodes.diary_text import (
     cut_sections,
     read_diary,
 )
-from memory_kb.episodes.session_facts import Trace, generalise, same_words
+from memory_kb.episodes.session_facts import Trace, same_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.memories import EntryVectors
 from memory_kb.learning.render_entry import Draft, moment_of
@@ -380,7 +380,7 @@ def find_hard_events(traces: Iterable[Trace]) -> list[Learning]:
         for retry in trace.retries:
             failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
             text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
-            key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
+            key = f"retry/{failed}/{worked}/{same_words(error)}"
             found.append(_make_proposal(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace))
         for reverted in trace.reverted:
             title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"

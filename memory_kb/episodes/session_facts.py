@@ -3,8 +3,6 @@
 import re
 from typing import NamedTuple
 
-from memory_kb.lazy_regex import lazy_regex
-
 
 class Failure(NamedTuple):
     """An error of a session, with its type, and what made it go away, None while nothing has."""
@@ -82,43 +80,6 @@ class Trace(NamedTuple):
     def is_empty(self) -> bool:
         """Whether nothing was done that is worth an episode: a question and its answer are none."""
         return not (self.actions or self.outcome or self.summary)
-
-
-#: What differs from one run to the next, and the placeholder for it.
-_VOLATILE = tuple(
-    (lazy_regex(pattern, re.IGNORECASE), word)
-    for pattern, word in (
-        (
-            r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b",
-            "<time>",
-        ),
-        (
-            (
-                r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-f]{4,}\b|"
-                r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,64}\b"
-            ),
-            "<hash>",
-        ),
-        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b", "<address>"),
-        (r"(?<![\w/.:~@-])(?:[a-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?", "<path>"),
-        (r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b", ""),
-        (r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", r"\1 <n>"),
-        (r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b", "<n>"),
-    )
-)
-
-
-def generalise(text: str) -> str:
-    """Return a text about an error without what differs from one time to the next.
-
-    Example:
-        >>> generalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
-        'connect to <address> failed after <n> in <path>'
-    """
-    text = " ".join(text.split())
-    for pattern, word in _VOLATILE:
-        text = pattern.sub(word, text)
-    return re.sub(r"^<path>:? ", "", text)
 
 
 def same_words(message: str) -> str:

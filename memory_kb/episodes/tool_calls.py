@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.episodes.session_facts import generalise, same_words
+from memory_kb.episodes.session_facts import same_words
 from memory_kb.episodes.shell import Command, split_line
 from memory_kb.injected_text import is_own_call
 from memory_kb.lazy_regex import lazy_regex
@@ -23,9 +23,6 @@ _EDITORS = lazy_regex(
 )
 _LOOKERS = lazy_regex(
     r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$"
-)
-_SHELLS = lazy_regex(
-    r"(?i)^(?:bash|sh|shell|local_shell|exec|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)"
 )
 _PLANNERS = lazy_regex(
     r"(?i)^(?:todo|write_?todos|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
@@ -96,7 +93,7 @@ def read_tool_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | 
         ['edit', 'plan']
     """
     tool, args = tool or "tool", args or {}
-    command = _command_of(tool, args)
+    command = _command_of(args)
     if command is not None:
         return _read_command(command, cwd)
     path, name = named_file(args), tool.rpartition("__")[2]
@@ -113,15 +110,13 @@ def read_tool_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | 
     return Call(kind, tool, (target,) if target else (), f"{tool} {target}".strip())
 
 
-def _command_of(tool: str, args: Mapping[str, Any]) -> str | None:
+def _command_of(args: Mapping[str, Any]) -> str | None:
     """Return the shell line of a tool call, also from a list such as `["bash", "-lc", "npm test"]`, or None."""
     found = args.get("command", args.get("cmd"))
     if isinstance(found, list):
         words = [str(word) for word in found]
         is_wrapped = len(words) > 2 and words[0].endswith("sh") and words[1].startswith("-")
         return words[2] if is_wrapped else " ".join(words)
-    if found is None and _SHELLS.match(tool):
-        found = args.get("value")
     return found if isinstance(found, str) else None
 
 
@@ -253,8 +248,8 @@ class CallFault(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two faults the same: type and message, without what differs from run to run."""
-        return self.type, same_words(generalise(self.message))
+        """What makes two faults the same: type and message, whatever their numbers."""
+        return self.type, same_words(self.message)
 
     @property
     def named(self) -> str:
