@@ -287,7 +287,7 @@ def is_damage(error: Exception) -> bool:
 def scrub(connection: sqlite3.Connection, full_text: str) -> bool:
     """Merge a full-text index into one segment and rewrite the file; return whether nothing deleted is left in it.
 
-    It is not where another process still reads the write-ahead log.
+    It is not where another process still reads the write-ahead log. Rows without a key of their own may be renumbered.
     """
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"INSERT INTO {full_text} ({full_text}) VALUES ('optimize')")

@@ -175,6 +175,7 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     vault_index.sync()
     with _explain_leftovers(vault), vault_index.writing():
         is_clean = vault_index.use(lambda index: index.scrub())
+    vault_index.sync()
     left = () if is_clean else (f"another process still reads {DATABASE}; end it and purge again",)
     if not (vault.machine / SESSIONS_DATABASE).exists():
         return left

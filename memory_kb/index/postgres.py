@@ -38,6 +38,7 @@ POSTGRES = SqlDialect(
     within="= ANY(%({})s)",
     pack=list,
     written={
+        "key": "c.key",
         "id": "c.entry_id",
         "source": _SOURCE,
         "path": _SOURCE,

@@ -7,7 +7,7 @@ from memory_kb.model import Chunk
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
 #: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names; 12, headings below
-#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section; 15, vectors of chunks, keys that stay.
+#: comments; 13, parts of words in more scripts; 14, titles that are no heading of a section; 15, vectors of chunks.
 SCHEMA_VERSION = 15
 
 #: The key under which `meta` says of which model the vectors of the chunks are, and how often they changed.
@@ -16,8 +16,8 @@ VECTORS = "vectors"
 _SCRIPT = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- generation, settings, indexed_at, is_partial, made_here,
-                            -- and vectors, the model of chunk_vectors
+    key   TEXT PRIMARY KEY, -- generation, settings, indexed_at, last_rowid, is_partial,
+                            -- rowids_used, made_here, and vectors, the model of chunk_vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -32,11 +32,11 @@ CREATE TABLE file_meta (
 ) WITHOUT ROWID;
 CREATE INDEX file_meta_problems ON file_meta (path) WHERE problems IS NOT NULL;
 
--- The searchable pieces, in file order. Chunks of one entry have consecutive keys, and between
--- two entries at least one key is free: neighbours by key are neighbours in the text.
--- Everything here follows from a file's bytes and path; keys do not count as content.
+-- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
+-- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
+-- Everything here follows from a file's bytes and path; rowids do not count as content.
+-- They grow: the rowid of a chunk that is gone is not given again before the next rebuild.
 CREATE TABLE chunks (
-    key                 INTEGER PRIMARY KEY,
     id                  TEXT GENERATED ALWAYS AS (source || '#' || position) VIRTUAL,
     source              TEXT NOT NULL,    -- file_meta.path
     position            INTEGER NOT NULL, -- counts the chunks of the file from 0
@@ -108,7 +108,7 @@ INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('pgsz', 8100);
 
 -- The vectors of one model that chunks have, for all passages of each.
 CREATE TABLE chunk_vectors (
-    chunk     INTEGER PRIMARY KEY, -- chunks.key
+    chunk     INTEGER PRIMARY KEY, -- its rowid
     embedding BLOB NOT NULL        -- as in embedding_cache, one behind the other
 );
 CREATE INDEX chunk_vectors_chunk ON chunk_vectors (chunk);

@@ -37,6 +37,7 @@ SQLITE = SqlDialect(
     within="IN (SELECT value FROM json_each(:{}))",
     pack=as_array,
     written={
+        "key": "c.rowid",
         "id": "c.entry_id",
         "path": "c.source",
         "rank": "0.0",
@@ -122,9 +123,13 @@ class SqliteIndex(Index):
         finally:
             self._connection.execute("ROLLBACK")
 
-    def is_stale(self, settings: str) -> bool:
-        """Return whether the index must be rebuilt even if no file has changed, as it was made with other settings."""
-        return bool(self.generation) and self.read_meta("settings") != settings
+    def stale_because(self, settings: str) -> str | None:
+        """Return why the index must be rebuilt even if no file has changed, or None."""
+        if self.generation and self.read_meta("settings") != settings:
+            return "its settings changed"
+        (last,) = self._column("SELECT max(rowid) FROM chunks")
+        is_intact = self.read_meta("last_rowid") in (None, str(last or 0))
+        return None if is_intact else "its rows were renumbered from outside"  # by a `VACUUM`
 
     def remember_settings(self, settings: str) -> None:
         """Store the settings that the index was made with."""
@@ -162,7 +167,10 @@ class SqliteIndex(Index):
         return tuple(found)
 
     def scrub(self) -> bool:
-        """Leave no byte of deleted rows in the file; return whether that was done. The index lock is held."""
+        """Leave no byte of deleted rows in the file; return whether that was done. The index may need a rebuild then.
+
+        The index lock is held.
+        """
         return scrub(self._connection, "chunks_fts")
 
     def known_files(self, region: str | None = None) -> Iterator[KnownFile]:

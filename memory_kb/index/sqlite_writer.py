@@ -52,7 +52,7 @@ class SqliteWriter:
         if rebuild:
             self._changes += 1
             make_tables(self._connection, schema, read_meta(self._connection, MADE_HERE))
-        self._last = int(self._connection.execute("SELECT max(key) FROM chunks").fetchone()[0] or 0)
+        self._last = max(self._max_rowid(), int(read_meta(self._connection, "rowids_used") or 0))
 
     def end(self) -> None:
         """Write what is gathered, and commit: no file is missing any more."""
@@ -107,6 +107,9 @@ class SqliteWriter:
         """Commit what was put so far as a part of a first index, and begin another transaction."""
         self._flush(is_part=True)
 
+    def _max_rowid(self) -> int:
+        return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
+
     def _unindex(self, path: str) -> None:
         self._join()
         self._connection.execute(UNINDEX_FILE, (path,))
@@ -152,6 +155,8 @@ class SqliteWriter:
         if self._changes:
             self._generation += 1
             put_meta(self._connection, "generation", str(self._generation))
+            put_meta(self._connection, "last_rowid", str(self._max_rowid()))
+            put_meta(self._connection, "rowids_used", str(self._last))
             put_meta(self._connection, "indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 

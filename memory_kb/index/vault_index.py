@@ -228,7 +228,7 @@ class VaultIndex:
         return Refreshed(0, reasons)
 
     def _must_build(self, index: SqliteIndex) -> bool:
-        return index.generation == 0 or index.is_partial or index.is_stale(self._fingerprint)
+        return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
     def unconfirmed_regions(self, index: SqliteIndex) -> Regions:
         """Return the regions whose files have to be compared: None for all, unless a watcher keeps the index."""
@@ -311,12 +311,12 @@ class VaultIndex:
         """Take the index lock, then compare and write; rebuild if the settings changed."""
         index = self.index
         with self._explained("written"), hold_lock(self._lock, wait, on_wait):
-            is_stale = index.is_stale(self._fingerprint)
+            stale = index.stale_because(self._fingerprint)
             if index.generation == 0:
                 index.remember_settings(self._fingerprint)
-            if is_stale:
-                self._notices += ("the index is rebuilt: its settings changed",)
-            report = SyncRun(self._vault, index, regions, progress).run(rebuild=rebuild or is_stale)
+            if stale:
+                self._notices += (f"the index is rebuilt: {stale}",)
+            report = SyncRun(self._vault, index, regions, progress).run(rebuild=rebuild or bool(stale))
             index.remember_settings(self._fingerprint)
             return report
 
