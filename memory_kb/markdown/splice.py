@@ -301,7 +301,7 @@ def change_body(text: str, path: str, entry_id: str, body: str, newline: str) ->
     lead, _, tail = old.partition(bare) if bare else ("", "", old or newline)
     if not head.endswith("\n"):
         head += newline
-    new = newline.join(body.strip("\r\n").splitlines()) if body.strip() else ""
+    new = body.strip("\r\n").replace("\r\n", "\n").replace("\n", newline) if body.strip() else ""
     changed = f"{head}{lead}{new}{tail}"
     if len(read_entries(changed, path)) != 1:
         changed = f"{head}{lead}{_RULE_LINE.sub(' ---', new)}{tail}"

@@ -220,13 +220,12 @@ class Skills:
         counts = {name: int(str(draft.fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note = self._writer.read(same.path)
-        change = plan_skill_update(
-            note, same.id, draft if batch.is_update else SkillDraft(SkillText(draft.text.name)), reason, more
-        )
-        batch.changes += [change] if change else []
-        differs = not batch.is_update and plan_skill_update(note, same.id, draft, reason) is not None
+        wanted = draft if batch.is_update else SkillDraft(SkillText(draft.text.name))
+        changes = plan_skill_update(note, same.id, wanted, reason, more)
+        batch.changes += changes
+        differs = not batch.is_update and plan_skill_update(note, same.id, draft, reason)
         message = "it says something else than the file; --update takes the file's text over" if differs else ""
-        return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "unchanged", message)
+        return SkillMoved(name_of(same), same.id, same.path, "updated" if changes else "unchanged", message)
 
     def _name_skill(self, draft: SkillDraft, batch: _Batch) -> tuple[str, str]:
         """Return the id and path of a new skill: its slug, with a number where that is taken.

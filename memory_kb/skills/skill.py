@@ -12,12 +12,12 @@ from memory_kb.credentials import texts_of
 from memory_kb.errors import Forgotten, UsageError
 from memory_kb.learning.playbook import in_force
 from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render_new_entry, without_empty
-from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
+from memory_kb.markdown.splice import Value, find_entry, newline_of, refuse_broken
 from memory_kb.memory import Memory
 from memory_kb.model import Hit, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
-from memory_kb.store.changes import Change, create_file, replace_entry
+from memory_kb.store.changes import Change, create_file, set_body, set_fields
 from memory_kb.store.file_edits import NoteText
 from memory_kb.text import as_text, fold_case, make_slug
 
@@ -223,36 +223,19 @@ def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, r
 
 def plan_skill_update(
     note: NoteText, entry_id: str, draft: SkillDraft, reason: str, fields: Mapping[str, Value] | None = None
-) -> Change | None:
-    """Plan to change those parts of a skill that a draft speaks of, or return None where nothing changes.
-
-    Its counters stay, as does every other byte of the entry.
-    """
-    newline = newline_of(note.text)
-    found = find_entry(note.text, note.path, entry_id)
-    refuse_broken(found, note.path)
-    text = pin_id(note.text[found.span.start : found.span.end], note.path, entry_id, newline)
-    entry = find_entry(text, note.path, entry_id)
-    head, body = text[: entry.body.start], text[entry.body.start : entry.body.end]
-    described = as_text(entry.metadata.get("description"))
-    if draft.body is None:
-        new = update_body(body, draft.text, described, newline)
-    else:
-        new = _replace_body(body, draft.body, newline)
+) -> list[Change]:
+    """Plan to change those parts of a skill that a draft speaks of; its counters stay, as does all else of the entry."""
+    entry = find_entry(note.text, note.path, entry_id)
+    refuse_broken(entry, note.path)
+    body, described = note.text[entry.body.start : entry.body.end], as_text(entry.metadata.get("description"))
+    new = draft.body
+    if new is None:
+        new = update_body(body, draft.text, described, newline_of(note.text))
     values: dict[str, Value] = dict(fields or {})
     if draft.text.description is not None and draft.text.description != described:
         values["description"] = draft.text.description
     if draft.tags is not None and draft.tags != entry.tags:
         values["tags"] = list(draft.tags)
-    gap = newline if new and not head.endswith("\n") else ""
-    changed = change_fields(head + gap + new, note.path, entry_id, values.items(), newline)
-    return replace_entry(note, entry_id, changed, reason) if changed != text else None
-
-
-def _replace_body(old: str, new: str, newline: str) -> str:
-    """Return another body between the blank lines around the old one, which stays where it says the same."""
-    said, says = ([line.rstrip() for line in body.strip().splitlines()] for body in (old, new))
-    if said == says:
-        return old
-    lead, tail = old[: len(old) - len(old.lstrip("\r\n"))], old[len(old.rstrip()) :] or newline
-    return lead + new.strip("\r\n").replace("\r\n", "\n").replace("\n", newline) + tail
+    said, says = ([line.rstrip() for line in text.strip().splitlines()] for text in (body, new))
+    changes = [set_body(note, entry_id, new, reason)] if said != says else []
+    return [*changes, set_fields(note, entry_id, values, reason)] if values else changes
