@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import count_outcome
-from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry
+from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_file, plan_entry
 from memory_kb.learning.similar_entries import FORGOTTEN, STATED, find_duplicate, find_older
 from memory_kb.learning.text_comparison import fingerprint, is_replaced
 from memory_kb.markdown.splice import Value
@@ -34,6 +34,7 @@ class Learning:
             known again, even when it was rejected, reworded or retired since.
         reason: why it is kept, in one sentence for the person who reads the log.
         origin: the session it comes from, its `session_id`; an entry that says the same is reinforced once for each.
+        origin_field: the field that names the origin, where that is no session.
         said: when it was said or seen, by its source; now if the source has no time.
         replaces: whether an older entry that says the same with another value is superseded by it.
         own_id: the id that its source gives it; an entry of another scope with that id is another one.
@@ -44,6 +45,7 @@ class Learning:
     key: str
     reason: str
     origin: str | None = None
+    origin_field: str = "session_id"
     said: str | None = None
     replaces: bool = False
     own_id: str | None = None
@@ -160,7 +162,7 @@ class IngestPlanner:
         and is gone, whether this plan or a stored entry says the same. What passes all of that is new.
         """
         try:
-            draft = not_from_the_future(check_draft(learning.draft), self.now)
+            draft = check_draft(learning.draft)
         except UsageError as exc:
             return Ingested(learning, "", "", "refused", str(exc))
         at = moment_of(learning.said or draft.fields.get("created_at"), self.now)
@@ -207,7 +209,7 @@ class IngestPlanner:
         if verdict and verdict.confidence is not None:
             fields["confidence"] = verdict.confidence
         if learning.origin is not None:
-            fields.setdefault("session_id", learning.origin)
+            fields.setdefault(learning.origin_field, learning.origin)
         draft = replace(draft, fields=fields)
         name = name_file(draft, learning.entry_id, at, learning.place.learning_type).removesuffix(".md")
         stem = first_free(f"{self.folder_of(learning.place)}{name}", self._is_taken)

@@ -24,8 +24,6 @@ from memory_kb.text import moment_text, parse_date, slugify
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
-#: The fields that say how old an entry is.
-_DATES = ("created_at", "last_reinforced", "last_applied")
 _RULE_LINE = lazy_regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
@@ -121,13 +119,6 @@ def moment_of(moment: object, now: datetime) -> datetime:
     except ValueError:
         return now
     return min(now, found if found.tzinfo else found.replace(tzinfo=UTC))
-
-
-def not_from_the_future(draft: Draft, now: datetime) -> Draft:
-    """Return a draft without dates of its own that are still to come."""
-    today = now.astimezone(UTC).date()
-    future = {name for name in _DATES if (parse_date(draft.fields.get(name)) or today) > today}
-    return replace(draft, fields={name: value for name, value in draft.fields.items() if name not in future})
 
 
 def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:
