@@ -57,7 +57,7 @@ class Turn(NamedTuple):
 
 def read_chat(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the turns of a conversation; its first turn gives the session its id."""
-    return _read_turns(turns_of(lines), EventMaker("md"), _read_turn, wanted="## User` or `User:")
+    return _read_turns(turns_of(lines), EventMaker("md"), _read_turn)
 
 
 def _read_turn(turn: Turn, made: EventMaker) -> None:
@@ -66,17 +66,9 @@ def _read_turn(turn: Turn, made: EventMaker) -> None:
 
 
 def _read_turns(
-    turns: Iterable[Turn],
-    made: EventMaker,
-    read: Callable[[Turn, EventMaker], None],
-    *,
-    wanted: str,
-    split: Callable[[Turn], Iterable[Turn]] = lambda turn: (turn,),
+    turns: Iterable[Turn], made: EventMaker, read: Callable[[Turn, EventMaker], None]
 ) -> Iterator[LineResult]:
-    """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none.
-
-    `split` gives the pieces of a turn that have names of their own.
-    """
+    """Yield the events of a conversation by its turns."""
     is_begun = False
     for turn in turns:
         if turn.role == "preamble":
@@ -88,11 +80,8 @@ def _read_turns(
             made.session = made.session or _name_session(turn)
             yield made.begin()
             is_begun = True
-        for piece in split(turn):
-            read(piece, made)
-            yield from made.results(_key(piece))
-    if not is_begun:
-        yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
+        read(turn, made)
+        yield from made.results(_key(turn))
 
 
 def _key(turn: Turn) -> bytes:
@@ -179,8 +168,8 @@ _FILE = re.compile(
 
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session; it keeps the id that its agent gave it."""
-    turns = turns_of(lines, [_SPECSTORY_TURN])
-    return _read_turns(turns, EventMaker("ss"), _read_specstory_turn, wanted="_**User**_", split=_split_answer)
+    turns = chain.from_iterable(map(_split_answer, turns_of(lines, [_SPECSTORY_TURN])))
+    return _read_turns(turns, EventMaker("ss"), _read_specstory_turn)
 
 
 def _split_answer(turn: Turn) -> Iterator[Turn]:
@@ -250,8 +239,7 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if first.lstrip().startswith(b"{"):
         made = EventMaker("cu", "cursor")
         return read_records(records_of(whole), made, made.begin(), _read_cursor_record)
-    turns = turns_of(whole, [_CURSOR_TURN])
-    return _read_turns(turns, EventMaker("cu", "cursor"), _read_turn, wanted="**User**")
+    return _read_turns(turns_of(whole, [_CURSOR_TURN]), EventMaker("cu", "cursor"), _read_turn)
 
 
 def _read_cursor_record(record: Mapping[str, object], made: EventMaker) -> None:
@@ -287,8 +275,6 @@ def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         elif made.session is not None and text:
             _read_aider_block(kind, text, made)
             yield from made.results(f"{made.session}\n{kind}\n{text}".encode("utf-8", "replace"))
-    if made.session is None:
-        yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
 
 def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, int, str]]:
