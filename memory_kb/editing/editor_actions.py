@@ -188,10 +188,9 @@ class EditorActions:
             return ()
         if self._writer.writable(to).exists():
             raise UsageError(f"{to} is there already", "rename one of them first: --file")
-        return self._plan_moves({path: to}, {})
+        return self._plan_moves({path: to}, {}, self._catalog())
 
-    def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts) -> Sequence[Change]:
-        catalog = self._catalog()
+    def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts, catalog: Catalog) -> Sequence[Change]:
         moving = Moving(
             moves,
             catalog.resolve_file,
@@ -208,7 +207,7 @@ class EditorActions:
 
     def propose_moving(self, moves: Mapping[str, str], drafts: Drafts) -> Composition:
         """Return what moving notes, or folders with `/` at their ends, would make of the links to them and in them."""
-        return self._composed(self._plan_moves(moves, drafts), drafts)
+        return self._composed(self._plan_moves(moves, drafts, self._catalog()), drafts)
 
     def _plan_heading(self, path: str, line: int, new: str, drafts: Drafts) -> Sequence[Change]:
         text, catalog = self._note(path, drafts).text, self._catalog()
@@ -240,7 +239,7 @@ class EditorActions:
         if taken and (taken.path, taken.id) != (path, entry_id):
             raise UsageError(f"{name!r} is what {taken.path}:{taken.line} is called already", "choose another name")
         if way == "file":
-            return self._plan_moves({path: f"{path[: path.rfind('/') + 1]}{name}.md"}, drafts)
+            return self._plan_moves({path: f"{path[: path.rfind('/') + 1]}{name}.md"}, drafts, catalog)
 
         def leads_to(target: str, source: str) -> bool:
             found = catalog.resolve(target, source)
