@@ -164,7 +164,8 @@ class NoteCheck:
         self._vault, self._entries, self._by_file, self._read = vault, entries, by_file, read
         self._names, self._stems = name_entries(entries), group_stems(entries)
         self._keys = {(entry.path, entry.line): key for key, entry in enumerate(entries)}
-        self._has_anchor = functools.cache(lambda path, anchor: find_anchor(read(path), anchor) is not None)
+        #: By the file and the name of a part, what to say of the links to it if the file has no such part.
+        self._parts: dict[str, dict[str, list[Problem]]] = {}
         # What is asked comes file by file.
         self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
         #: The paths that are no notes and were looked for, and whether they were there.
@@ -194,6 +195,9 @@ class NoteCheck:
             for target in targets_in_fields(entry):
                 self._follow(key, "mentions", target)
             yield from self._check_links(key, own.links.get(entry.id, ()), with_unwritten=with_unwritten)
+        for path, parts in self._parts.items():
+            text = self._read(path)
+            yield from (one for part, said in parts.items() if find_anchor(text, part) is None for one in said)
 
     def find_duplicate_ids(self) -> Iterator[Problem]:
         """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
@@ -236,10 +240,11 @@ class NoteCheck:
                     said.add(target)
                     several = f"{rival} as well as {found.path}, which it leads to"
                     yield Problem(entry.path, link.line, f"the link to {target!r} may mean {several}; write the path")
-            elif (anchor := link.anchor) and not self._has_anchor(found.path, anchor):
+            elif anchor := link.anchor:
                 part = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"
                 message = f"the {link.kind} to '{target}#{anchor}' leads to a note without the {part}"
-                yield Problem(entry.path, link.line, message)
+                problem = Problem(entry.path, link.line, message)
+                self._parts.setdefault(found.path, {}).setdefault(anchor, []).append(problem)
 
     def _line_of(self, entry: StoredEntry, words: str) -> int:
         """Return the line in the file of some words in the frontmatter of an entry, else of the entry's first line."""

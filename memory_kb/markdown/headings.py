@@ -1,5 +1,6 @@
 """Find the headings of Markdown, the sections that they open, the bullets below them, and the places that links name."""
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,6 @@ from memory_kb.markdown.code_spans import find_code
 from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.model import Span
 from memory_kb.terms import MARKED_WORD, MARKS, name_key
-
-#: The rest of an anchor of Dendron, which embeds from one heading to another: `#steps,1:#milk`.
-_RANGE = lazy_regex(r"(?:,\d+)?(?::#.*)?$")
 
 
 class Heading(NamedTuple):
@@ -90,18 +88,23 @@ def find_anchor(text: str, anchor: str) -> Span | None:
         return _find_outside_code(block, text)
     quoted = re.escape(anchor)
     element, braces = rf"<\w[^<>\n]*\s(?:id|name)=[\"']?{quoted}[\"'\s/>]", rf"\{{[^{{}}\n]*#{quoted}(?=[\s}}])"
-    if found := _find_outside_code(rf"^.*(?:{element}|(?P<prose>{braces})).*\S", text):
+    is_written = anchor.lower() in text.lower()
+    if is_written and (found := _find_outside_code(rf"^.*(?:{element}|(?P<prose>{braces})).*\S", text)):
         return found
-    headings = list(find_headings(text))
-    names = dict.fromkeys((anchor, _RANGE.sub("", anchor)))
-    places = (_find_by_words(headings, name) or _find_by_address(headings, name) for name in names)
-    return next(filter(None, places), None)
+    headings = _all_headings(text)
+    return _find_by_words(headings, anchor) or _find_by_address(headings, anchor)
+
+
+# Many links lead to the parts of one note.
+@functools.lru_cache(maxsize=1)
+def _all_headings(text: str) -> tuple[Heading, ...]:
+    return tuple(find_headings(text))
 
 
 def _find_outside_code(line: str, text: str) -> Span | None:
     """Return the first line that matches an expression, without those where its group `prose` is in code."""
     found = list(re.compile(line, re.IGNORECASE | re.MULTILINE).finditer(text))
-    hidden = list(find_code(text)) if found else []
+    hidden = list(find_code(text)) if any(one["prose"] for one in found) else []
     seen = (one for one in found if not any(code.start < one.end("prose") <= code.end for code in hidden))
     return next((Span(*one.span()) for one in seen), None)
 
