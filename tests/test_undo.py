@@ -220,6 +220,7 @@ def test_a_log_with_damaged_lines_still_yields_the_rest(place: Path) -> None:
         ("splices", "splices", [{"path": SINGLE}]),
         ("splices", "splices", 3),
         ("end", "left", None),
+        ("end", "left", 3),
         ("end", "run", [1]),
     ],
 )

@@ -278,7 +278,7 @@ class Journal:
         changes = [(raw, line) for raw, line in own if "splices" in line]
         if not first or first.get("seal") != self._sign(first, (raw for raw, _ in changes)):
             return
-        ends = [line for _, line in own if "end" in line]
+        ends = [line for _, line in own if isinstance(line.get("left"), list)]
         yield Run(
             first["run"],
             first["time"],
@@ -287,7 +287,7 @@ class Journal:
             first["undoes"],
             first.get("occasion"),
             decisions=tuple(_read_decision(line) for _, line in changes),
-            left=tuple(map(str, ends[-1].get("left") or ())) if ends else (),
+            left=tuple(map(str, ends[-1]["left"])) if ends else (),
             has_ended=bool(ends),
             start=start,
         )
