@@ -50,8 +50,8 @@ _BETWEEN, _BETWEEN_IN_JSON = r"(?:[\W_]|\\[nrt])+", r"(?:[^\w\"]|_|\\(?:[nrt\"]|
 _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
 #: The databases in use, which SQLite cleans itself.
 _LIVE = frozenset(name + side for name in (DATABASE, SESSIONS_DATABASE) for side in SIDE_FILES)
-#: Folders of a machine folder that follow from notes, or from questions that can be asked again.
-_DERIVED = ("revisions", "answers", "tmp", "lint")
+#: Folders of a machine folder that follow from notes, or from questions that can be asked again, also of earlier versions.
+_DERIVED = ("revisions", "answers", "tmp", "lint", "vectors")
 #: A larger file is none that a person writes notes in.
 _MAX_BYTES = 50_000_000
 _GIT_SECONDS = 120
@@ -285,8 +285,8 @@ class _Purge:
             # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
             is_damaged = ".broken" in file.name or ".foreign" in file.name
             is_there = is_damaged or self._text.may_be_in(file.read_bytes())
-        elif file.parent.name in ("vectors", "blobs"):  # an earlier version kept all vectors in files
-            is_there = file.parent.name == "vectors" or self._text.is_in(decode(file.read_bytes()))
+        elif file.parent.name == "blobs":
+            is_there = self._text.is_in(decode(file.read_bytes()))
         else:
             return self._clean_log(file, machine)
         if is_there and not self._dry_run:
