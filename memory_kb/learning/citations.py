@@ -17,7 +17,6 @@ from memory_kb.learning.code_references import (
     cited_items,
     compare_lines,
     find_lines,
-    hash_bytes,
     hash_lines,
     item_text,
     parse_reference,
@@ -132,23 +131,15 @@ def hash_citation(reference: CodeReference, project: ProjectFiles) -> Citation:
     source = project.read(reference.path)
     if source.state in ("missing", "unreadable"):
         raise InvalidReference("there is no such file" if source.state == "missing" else f"it {source.reason}")
-    if reference.lines is None:
-        return Citation(reference, _hash_file(source), project.git.head())
-    if source.state == "binary":
-        raise InvalidReference("it is no text; cite the file as a whole")
     lines = split_lines(source.text)
+    if reference.lines is None:
+        return Citation(reference, hash_lines(lines), project.git.head())
     start, end = reference.lines
     if end > len(lines):
         raise InvalidReference(f"it has {len(lines):,} lines")
     if not any(map(_WORD.search, lines[start - 1 : end])):
         raise InvalidReference("there is no word on these lines that could be known again")
     return Citation(reference, hash_lines(lines[start - 1 : end]), project.git.head())
-
-
-def _hash_file(source: CitedFile) -> str:
-    if source.state == "binary":
-        return hash_bytes(source.data)
-    return hash_lines(split_lines(source.text))
 
 
 def check_citation(citation: Citation, project: ProjectFiles) -> CitationFinding:
@@ -176,11 +167,10 @@ def _judge_file(citation: Citation, source: CitedFile, found: CitationFinding) -
         return found._replace(verdict=verdict, reason=reason)
     if not wanted:
         return found._replace(verdict="unrecorded")
+    lines = split_lines(source.text)
     if reference.lines is None:
-        return found if _hash_file(source) == wanted else drifted
-    if source.state == "binary":
-        return drifted._replace(reason="is no text any more")
-    (first, last), lines = reference.lines, split_lines(source.text)
+        return found if hash_lines(lines) == wanted else drifted
+    first, last = reference.lines
     start = find_lines(lines, wanted, last - first + 1, first)
     if start is None:
         return drifted._replace(now=reference.text) if last <= len(lines) else drifted

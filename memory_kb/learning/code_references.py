@@ -38,11 +38,6 @@ def hash_lines(lines: Sequence[str]) -> str:
     return f"{checksums:08x}{_digest(_encode(chr(10).join(lines)))}"
 
 
-def hash_bytes(data: bytes) -> str:
-    """Return the hash of a file that is no text."""
-    return f"{zlib.crc32(data):08x}{_digest(data)}"
-
-
 def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) -> int | None:
     """Return the line, from 1, at which as many lines with a hash begin; the one nearest to a line.
 
