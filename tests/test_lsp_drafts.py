@@ -57,3 +57,14 @@ def test_what_is_not_saved_adds_no_names(editor: Editor, folder: Path) -> None:
         editor.open(folder / path, entry("# Elsewhere\n\nText.", id="elsewhere", kind="fact"))
     uri = editor.open(folder / "memory/learnings/a.md", "[[Elsewhere]]")
     assert editor.ask("textDocument/definition", editor.at(uri, "[[El")) is None
+
+
+def test_a_vault_that_is_gone_for_a_while_costs_no_error(editor: Editor, folder: Path) -> None:
+    editor.start()
+    uri = editor.open(folder / "memory/learnings/a.md")
+    assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))
+    (folder / "memory").rename(folder / "away")
+    assert editor.ask("textDocument/definition", editor.at(uri, "[[Be")) is None
+    assert editor.complete(uri, "[[Be") == []
+    (folder / "away").rename(folder / "memory")
+    assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))

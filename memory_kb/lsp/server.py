@@ -220,7 +220,7 @@ async def _learn_about(notes: Workspace, page: Page, spot: Spot) -> Known:
     """Return what the vault has for a place where something is written."""
     if spot.asks in ("names", "tags"):
         word = spot.word.rpartition("/")[2].removesuffix(".md") if spot.kind == "path" else spot.word
-        return Known(await notes.ask(lambda kb: kb.suggest(word, MOST, of_tags=spot.asks == "tags")))
+        return Known(await notes.look_up(lambda kb: kb.suggest(word, MOST, of_tags=spot.asks == "tags")) or ())
     if spot.asks == "text" and spot.target:
         entry = (await notes.follow(page, [spot.target])).get(spot.target)
         return Known(text=notes.read(entry.path) if entry else "")

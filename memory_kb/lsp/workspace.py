@@ -8,12 +8,14 @@ import os
 import posixpath
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from lsprotocol import types as lsp
 from pygls.uris import to_fs_path
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
+from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile
 from memory_kb.lsp.open_notes import Page, Subject
 from memory_kb.markdown.headings import heading_words_span
@@ -24,6 +26,7 @@ from memory_kb.text import note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.workers import NamedVault, VaultWatcher, Worker
 
+_T = TypeVar("_T")
 #: Seconds that work of ours gets to end when the editor goes.
 _GRACE_SECONDS = 1.0
 #: Larger files are not read for a place in them.
@@ -141,9 +144,17 @@ class Workspace:
             return None
         return lsp.Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id)))
 
+    async def look_up(self, work: Callable[[KnowledgeBase], _T]) -> _T | None:
+        """Return what the vault says, None where it cannot be asked now."""
+        try:
+            return await self.ask(work) if self.vault else None
+        except MemoryKBError:
+            return None
+
     async def follow(self, page: Page, targets: Collection[str]) -> dict[str, EntryView]:
         """Return the entries that links of a page lead to, by their targets."""
-        return await self.ask(lambda kb: kb.follow(page.path, targets)) if targets and self.vault else {}
+        found = await self.look_up(lambda kb: kb.follow(page.path, targets)) if targets else None
+        return found or {}
 
     async def list_mentions(self, subject: Subject, *, with_own: bool) -> list[lsp.Location]:
         """Return where notes link to an entry or a section, open ones as they are in the editor."""
@@ -151,9 +162,13 @@ class Workspace:
             subject = subject._replace(section=None)
         drafts, own = self.drafts(), self.locate(subject) if with_own else None
         found = [own] if own else []
-        mentions = await self.ask(lambda kb: kb.find_mentions(subject.path, subject.entry_id, drafts, subject.section))
-        pages = {path: self.page(path) for path in {one.path for one in mentions}}
-        found += [lsp.Location(page.uri, page.ruler.range(one.span)) for one in mentions if (page := pages[one.path])]
+        mentions = await self.look_up(
+            lambda kb: kb.find_mentions(subject.path, subject.entry_id, drafts, subject.section)
+        )
+        pages = {path: self.page(path) for path in {one.path for one in mentions or ()}}
+        found += [
+            lsp.Location(page.uri, page.ruler.range(one.span)) for one in mentions or () if (page := pages[one.path])
+        ]
         return found
 
     def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -212,7 +227,7 @@ class Workspace:
             place = lsp.Location(self.place_of(path).uri, lsp.Range(start, start))
             return lsp.SymbolInformation(place, name, lsp.SymbolKind.String, container_name=path)
 
-        named = await self.ask(lambda kb: kb.suggest(query, _MOST_FOUND))
-        headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_FOUND))
+        named = await self.look_up(lambda kb: kb.suggest(query, _MOST_FOUND)) or ()
+        headings = await self.look_up(lambda kb: kb.find_headings(query, _MOST_FOUND)) or ()
         entries = dict.fromkeys((one.entry.title, one.entry.path, one.entry.line) for one in named if one.entry)
         return [symbol(*one) for one in entries] + [symbol(one.words, one.path, one.line) for one in headings]
