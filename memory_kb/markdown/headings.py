@@ -159,7 +159,6 @@ def sections_by_heading(text: str) -> dict[Span, Span]:
     return found
 
 
-_PARAGRAPH = lazy_regex(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = lazy_regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT = lazy_regex(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 #: A block that memory-kb keeps in a file of other people.
@@ -186,29 +185,17 @@ def read_outline(text: str) -> Iterator[Bullet]:
         [('one\\nmore\\n- sub', 'B', 3), ('two', 'B', 6), ('Para.', 'B', 8)]
     """
     text = _COMMENT.sub(_blank, OWN_BLOCK.sub(_blank, _FRONT.sub(_blank, text.replace("\r\n", "\n"))))
-    above: list[Heading] = []
-    start, line, counted = 0, 1, 0
-    for heading in (*find_headings(text), None):
-        end = heading.span.start if heading else len(text)
-        for at, said, is_bullet in _blocks(text, Span(start, end)):
-            line, counted = line + text.count("\n", counted, at), at
-            yield Bullet(said.strip(), line, tuple(one.words for one in above), is_bullet)
-        if heading:
-            above = [*(one for one in above if one.level < heading.level), heading]
-            start = heading.span.end
+    above: list[tuple[int, str]] = []
+    line, counted = 1, 0
+    for start, end, level, words in scan_blocks(text, 0, len(text)):
+        if level > 0:
+            above = [*(one for one in above if one[0] < level), (level, words)]
+            continue
+        line, counted = line + text.count("\n", counted, start), start
+        items = find_items(text, Span(start, end))
+        said = items[0].text if items else text[start:end].strip()
+        yield Bullet(said, line, tuple(words for _, words in above), bool(items))
 
 
 def _blank(found: re.Match[str]) -> str:
     return "\n" * found[0].count("\n")
-
-
-def _blocks(text: str, place: Span) -> Iterator[tuple[int, str, bool]]:
-    """Yield where each bullet and paragraph of a place begins, its text, and whether it is a bullet."""
-    at = place.start
-    for item in (*find_items(text, place), None):
-        end = item.span.start if item else place.end
-        for paragraph in _PARAGRAPH.finditer(text, at, end):
-            yield paragraph.start(), paragraph[0], False
-        if item:
-            yield item.span.start, item.text, True
-            at = item.span.end
