@@ -135,8 +135,13 @@ class Index(ABC):
         """Return the files of which only the beginning was indexed, because they are too large."""
 
     @abstractmethod
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
-        """Return the best chunks for a full-text expression, best first and equal ones by their place."""
+    def match(
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, *, without: str = ""
+    ) -> list[Candidate]:
+        """Return the best chunks for a full-text expression, best first and equal ones by their place.
+
+        Those that match `without` may be missing, which is faster.
+        """
 
     @abstractmethod
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:

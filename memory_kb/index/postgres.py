@@ -79,7 +79,10 @@ class PostgresIndex(Index):
     def _rows(self, query: str, values: Mapping[str, object] = {}) -> list[tuple[Any, ...]]:
         return self._connection.execute(query.encode(), {**self._chosen, **values}).fetchall()
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+    def match(
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, *, without: str = ""
+    ) -> list[Candidate]:
+        del without  # no match here is faster without them
         words, query = self._parse(expression), PostingsQuery()
         ranked = query.ranks(words, self._bm25(words, weights))
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.

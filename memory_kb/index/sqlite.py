@@ -202,11 +202,16 @@ class SqliteIndex(Index):
             writer.abandon()
             raise
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+    def match(
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, *, without: str = ""
+    ) -> list[Candidate]:
         condition, values = where(filters, self.sql)
         fitting = ""
         if is_narrow(filters):
             fitting = f"AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})"
+        elif without:
+            # What is behind NOT leaves rows out before they are scored, and does not count for the score of others.
+            expression = f"({expression}) NOT ({without})"
         rank = f"bm25(chunks_fts, {', '.join(map(str, weights))}) AS rank"
         best = f"SELECT rowid, {rank} FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.

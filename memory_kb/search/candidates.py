@@ -1,6 +1,6 @@
 """Find the chunks that a search ranks: by words, by vectors, or by file."""
 
-import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from memory_kb.index.port import Candidate, Cosines, Index
 from memory_kb.search.query import Request, TextQuery, clean
 from memory_kb.search.rewriting import choose_query, respell
-from memory_kb.search.scoring import WEIGHTS, weigh_terms
+from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
@@ -17,6 +17,10 @@ CANDIDATES = 60
 MOST_PER_ENTRY, SECTIONS_PER_ENTRY = 40, 8
 #: Passages that are looked through for others than those of the longest notes.
 _FARTHEST = 20_000
+#: So many sections say the rare words of a query before its other words may be left aside as common ones.
+_ENOUGH = 3 * CANDIDATES
+#: All common words together score at most so many times what the last of the rare words does.
+_MOST_OF_COMMON = 1.5
 #: What may stand around signs that are looked for, but be none of them.
 _AROUND_SIGNS = ' "`'
 
@@ -76,21 +80,52 @@ def _find(index: Index, request: Request, query: TextQuery, cosines: Cosines | N
     wanted = dict.fromkeys((*query.terms, *query.phrases))
     counts = {term: said[term] if term in said else index.frequency(term) for term in wanted}
     weights = weigh_terms(counts, index.count_chunks())
+    common = _find_common(query, counts, weights)
     if cosines is None:
-        return FoundCandidates(query, _match(index, request, query), notes, weights=weights)
+        return FoundCandidates(query, _match(index, request, query, common), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near_chunks, score_nearness, scores_of
 
     is_by_words = request.mode != "vector"
-    candidates = _match(index, request, query) if is_by_words else []
+    candidates = _match(index, request, query, common) if is_by_words else []
     nearness = score_nearness(cosines)
     candidates += find_near_chunks(index, request.filters, query, nearness, candidates)
     near = scores_of(nearness, [candidate.key for candidate in candidates])
     return FoundCandidates(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
 
 
-def _match(index: Index, request: Request, query: TextQuery) -> list[Candidate]:
+def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the words that hardly decide which sections are the best, and the most that each can score.
+
+    To score all that say such a word takes longest. There are none where too few sections say the other words.
+    """
+    common: dict[str, float] = {}
+    if query.phrases or query.excluded:
+        return common
+    terms = sorted(query.terms, key=lambda term: counts[term])
+    sums = itertools.accumulate(counts[term] for term in terms)
+    last = next((term for term, sections in zip(terms, sums, strict=True) if sections >= _ENOUGH), None)
+    left = _MOST_OF_COMMON * weights[last] if last else 0.0
+    for term in reversed(terms):
+        left -= MOST_TIMES * weights[term]
+        if left < 0 or term == last:
+            break
+        common[term] = MOST_TIMES * weights[term]
+    return common
+
+
+def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:
     """Return the candidates by their words; where entries are wanted, few passages of each compete."""
-    match = functools.partial(index.match, query.expression, WEIGHTS, request.filters)
+    rare = " OR ".join(term for term in query.terms if term not in common)
+    most = sum(common.values())
+
+    def match(limit: int) -> list[Candidate]:
+        if common:  # a section without a rare word scores at most as much as its common ones can
+            no_rare_word = f"({' OR '.join(common)}) NOT ({rare})"
+            found = index.match(query.expression, WEIGHTS, request.filters, limit, without=no_rare_word)
+            if len(found) == limit and -found[-1].rank > most:
+                return found
+        return index.match(query.expression, WEIGHTS, request.filters, limit)
+
     return match_evenly(match, CANDIDATES, SECTIONS_PER_ENTRY if request.is_task else MOST_PER_ENTRY)
 
 
