@@ -17,7 +17,7 @@ _SCRIPT = """
 -- Facts about the index itself, one per key.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- generation, settings, indexed_at, last_rowid, is_partial,
-                            -- rowids_used, made_here, and vectors, the model of chunk_vectors
+                            -- made_here, and vectors, the model of chunk_vectors
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -35,7 +35,6 @@ CREATE INDEX file_meta_problems ON file_meta (path) WHERE problems IS NOT NULL;
 -- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
 -- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
 -- Everything here follows from a file's bytes and path; rowids do not count as content.
--- They grow: the rowid of a chunk that is gone is not given again before the next rebuild.
 CREATE TABLE chunks (
     id                  TEXT GENERATED ALWAYS AS (source || '#' || position) VIRTUAL,
     source              TEXT NOT NULL,    -- file_meta.path

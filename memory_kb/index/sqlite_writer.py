@@ -52,7 +52,7 @@ class SqliteWriter:
         if rebuild:
             self._changes += 1
             make_tables(self._connection, schema, read_meta(self._connection, MADE_HERE))
-        self._last = max(self._max_rowid(), int(read_meta(self._connection, "rowids_used") or 0))
+        self._last = self._max_rowid()
 
     def end(self) -> None:
         """Write what is gathered, and commit: no file is missing any more."""
@@ -156,7 +156,6 @@ class SqliteWriter:
             self._generation += 1
             put_meta(self._connection, "generation", str(self._generation))
             put_meta(self._connection, "last_rowid", str(self._max_rowid()))
-            put_meta(self._connection, "rowids_used", str(self._last))
             put_meta(self._connection, "indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
         self._connection.execute("COMMIT")
 
