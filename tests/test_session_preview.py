@@ -28,8 +28,9 @@ def preview(place: Path, session: str = ONE, **how: str) -> SessionWritten:
 
 
 def everything(place: Path) -> dict[str, bytes]:
-    """Return all files but the index, which reading brings up to date, and the empty ones that locks are."""
-    files = (file for file in place.rglob("*") if file.is_file() and ".db" not in file.name and file.stat().st_size)
+    """Return all files but what reading keeps of the notes, and the empty ones that locks are."""
+    files = (file for file in place.rglob("*") if file.is_file() and file.stat().st_size)
+    files = (file for file in files if ".db" not in file.name and file.parent.name != "lint")
     return {file.relative_to(place).as_posix(): file.read_bytes() for file in files}
 
 

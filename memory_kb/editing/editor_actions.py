@@ -50,6 +50,8 @@ from memory_kb.terms import name_key
 from memory_kb.text import encode, note_name
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
+#: Of more entries than this, all notes are read for links to them: to ask the index for each takes longer.
+_MOST_ASKED = 100
 #: Files that the format names.
 _FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")
 
@@ -272,7 +274,10 @@ class EditorActions:
         """Return some files, and those that may link to them."""
 
         def find(index: SqliteIndex) -> set[str]:
-            return {path for entry in index.entries_of(paths) for path in find_linking_files(index, entry)}
+            entries = index.entries_of(paths)
+            if len(entries) > _MOST_ASKED:
+                return set(index.file_hashes())
+            return {path for entry in entries for path in find_linking_files(index, entry)}
 
         return sorted(self._index.read(find).union(paths))
 
