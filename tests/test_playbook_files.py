@@ -76,6 +76,7 @@ def test_import_of_a_playbook(folder: Path, tmp_path: Path, open_kb: OpenKB) -> 
     before = notes_of(folder)
     again = kb.rules.import_(source)
     assert ([one.action for one in again.rules], again.run.run, notes_of(folder)) == (["known", "known"], None, before)
+    assert {one.action for one in kb.rules.import_(source, scope="global").rules} == {"created"}
 
 
 def test_import_of_a_cass_playbook(folder: Path, tmp_path: Path, run: Run, open_kb: OpenKB) -> None:
