@@ -183,7 +183,6 @@ def test_entries_with_a_damaged_scope_are_read_as_those_of_the_project(vault: Va
     assert {entry.scope for entry in kb.list()} == {"project"}
     assert kb.rules.list() == ()
     assert {problem.message for problem in kb.lint()} == set()
-    assert {problem.message for problem in kb.doctor().problems} == {"is indexed differently from what it says"}
 
 
 def test_the_file_of_another_application_is_kept(vault: Vault, open_kb: Open) -> None:
