@@ -114,8 +114,8 @@ _ALL = flag("--all whole", "List every finding, not the first 50.")
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
-    Beyond `lint` it reads every file, compares what changed since the last check with the index, checks the database
-    and looks for killed runs. With --fix it repairs these.
+    Beyond `lint` it compares the bytes of every file with the index, checks the database and looks for killed runs. With
+    --fix it repairs these.
 
     \b
     memory-kb doctor --fix
