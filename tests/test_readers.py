@@ -528,7 +528,8 @@ def test_gemini(form: str, indent: int | None, kb: KnowledgeBase, tmp_path: Path
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_opencode(indent: int | None, kb: KnowledgeBase, tmp_path: Path) -> None:
-    kind, session, events = import_text(kb, tmp_path / "a.json", json.dumps(OPENCODE, indent=indent))
+    text = f"Exporting session: ses_1\n{json.dumps(OPENCODE, indent=indent)}" if indent else json.dumps(OPENCODE)
+    kind, session, events = import_text(kb, tmp_path / "a.json", text)
     assert (kind, session) == ("opencode", "ses_1")
     assert (events[0].args, events[0].content) == ({"cwd": "/home/ana/shop"}, "Mend the importer")
     assert lines_of(events) == [

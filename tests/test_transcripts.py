@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transcribing import CLAUDE, CODEX, claude, replay, short, write
+from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.sessions.markdown_chats import turns_of
@@ -154,6 +154,18 @@ def test_blanks_before_the_json_of_a_call_in_a_rollout_change_nothing(
     made, answered = replay(kb, "x1")[1:]
     assert made.args == {"command": ["make"]}
     assert (answered.content, answered.ok) == ("boom", False)
+
+
+def test_a_rollout_without_envelopes(open_kb: Open, folder: Path, tmp_path: Path) -> None:
+    kb = open_kb(folder)
+    old: list[Record] = [
+        {"id": "x0", "timestamp": "2025-06-01T10:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        said("user", "Hello.")["payload"],
+    ]
+    (report,) = kb.sessions.import_(write(tmp_path / "old.jsonl", old))
+    assert (report.session, report.added) == ("x0", 2)
+    assert replay(kb, "x0")[1].ts == "2025-06-01T10:00:00.000Z"
 
 
 @pytest.mark.parametrize("kind", [["message"], {"a": 1}, 5, None], ids=str)

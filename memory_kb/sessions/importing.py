@@ -36,7 +36,8 @@ _BEGAN = re.compile(r"\d{4}-\d\d-\d\d[T _-]\d\d[-_:.]?\d\d")
 
 #: Lines of a transcript by which its format is recognised.
 _SNIFFED_LINES = 50
-_JSON_START = re.compile(r"\ufeff?\s*\{\s*(?:\"|\n)")
+#: A JSON object, perhaps after a line or two that a program printed.
+_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
 _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 READERS: Mapping[str, Reader] = {
     "claude-code": json_transcripts.read_claude_code,
@@ -287,7 +288,8 @@ def _kind_of(record: Mapping[str, Any]) -> str | None:
         return "cursor"
     if message or not record.keys().isdisjoint(("sessionId", "leafUuid")):
         return "claude-code"
-    return None
+    is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
+    return "codex" if is_old_codex else None
 
 
 def _kind_of_document(text: str) -> str | None:

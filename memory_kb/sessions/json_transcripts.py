@@ -131,7 +131,7 @@ _CODEX_OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_c
 
 
 def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of a rollout.
+    """Yield the events of a rollout, of the older form without envelopes too.
 
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
@@ -142,9 +142,9 @@ def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield record
             continue
         made.ts = normal_time(record.get("timestamp")) or made.ts
-        kind, payload = record.get("type"), object_of(record.get("payload"))
+        kind, payload = _unwrap_codex(record)
         if kind != "session_meta":
-            _read_codex_item(str(kind if kind == "compacted" else payload.get("type")), payload, made)
+            _read_codex_item(kind, payload, made)
         elif made.session is None and isinstance(payload.get("id"), str):
             made.session, made.is_subagent = payload["id"], "subagent" in object_of(payload.get("source"))
             made.agent = "codex-subagent" if made.is_subagent else "codex"
@@ -152,6 +152,14 @@ def read_codex(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield made.begin(cwd=payload.get("cwd"), branch=branch, version=payload.get("cli_version"))
             continue
         yield from made.results(line)
+
+
+def _unwrap_codex(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the kind of a record and what it holds; before September 2025 these had no envelope."""
+    kind, payload = record.get("type"), record.get("payload")
+    if not isinstance(payload, dict):
+        return "session_meta" if "id" in record and kind is None else str(kind), record
+    return str(kind if kind in ("session_meta", "compacted") else payload.get("type")), payload
 
 
 def _read_codex_item(kind: str, item: Mapping[str, Any], made: EventMaker) -> None:
@@ -307,7 +315,7 @@ def _time(record: Mapping[str, Any], name: str) -> str:
 
 
 def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
-    """Return the object that lines of JSON hold, and its `messages`.
+    """Return the object that lines of JSON hold, and its `messages`; a program may have printed something before.
 
     What is no valid JSON is yielded as a problem instead.
 
@@ -316,8 +324,9 @@ def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
         >>> document["sessionId"], list(messages)
         ('s', [{'id': 1}])
     """
+    rest = itertools.dropwhile(lambda line: not line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{"), filter(None, lines))
     try:
-        whole = load_object(b"".join(filter(None, lines)).decode("utf-8-sig", "replace"))
+        whole = load_object(b"".join(rest).decode("utf-8-sig", "replace"))
     except NoEvent as exc:
         return {}, [LineResult(problem=str(exc), line=1)]
     return whole, objects_in(whole.get("messages"))
