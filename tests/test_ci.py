@@ -110,6 +110,10 @@ WRONG = {
         entry("x", id="b1", kind="fact", note="AKIAQ2W3E4R5T6Y7U2I3"),
         "looks like an AWS access key",
     ),
+    "learnings/comment.md": (
+        "---\nid: b5\n# note: AKIAQ2W3E4R5T6Y7U2I3\n---\n\nA comment.\n",
+        "looks like an AWS access key",
+    ),
     "learnings/wikilink.md": (
         entry("See [[nowhere]].", id="b2", kind="fact"),
         "the wikilink to 'nowhere' leads to no entry",
@@ -135,7 +139,8 @@ def test_what_is_new_and_wrong_fails_once(clone: Clone) -> None:
     report = report_of(clone)
     for _, said in WRONG.values():
         assert any(said in message for message in messages(report)), said
-    assert {"memory/learnings/secret.md", "memory/learnings/field.md"} <= {one["path"] for one in report["findings"]}
+    with_secrets = {f"memory/learnings/{name}.md" for name in ("secret", "field", "comment")}
+    assert with_secrets <= {one["path"] for one in report["findings"]}
     clone.git("checkout", "-q", "-B", "main")
     change(clone, {"memory/learnings/quoll.md": "Quolls hunt at night."})
     later = report_of(clone)

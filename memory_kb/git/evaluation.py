@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import CheckedCommit, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, compare_revisions
@@ -232,12 +233,20 @@ class Evaluation:
         memories = tuple(index.memories(EVERYTHING))
         problems = [*map(_read_warning, self._vault.warnings), *check_queries(self._vault, index)]
         problems += cross_check(self._vault, index, LintCache())
+        flagged = {one.path for one in problems if "looks like" in one.message}
+        problems += [one for one in self._secrets_in_files(index) if one.path not in flagged]
         is_new = None if changed is None else (lambda memory: memory.path in changed)
         for one in find_contradictions(memories, is_new=is_new):
             sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
             said = f"{sides} contradict each other, and no link says so: {one.signal}"
             problems.append(Problem(one.newer.path, one.newer.line, said))
         return tuple(problems), {memory.id: memory.title for memory in memories}
+
+    def _secrets_in_files(self, index: SqliteIndex) -> Iterator[Problem]:
+        """Yield the first secret of each file, which may be where nothing is indexed."""
+        for file in self._files(index):
+            if found := next(locate_secrets(file.text), None):
+                yield Problem(file.path, found.line, describe_secret(found).replace("the text", "the file", 1))
 
 
 def _read_warning(warning: str) -> Problem:

@@ -62,8 +62,6 @@ def examine_texts(texts: Iterable[tuple[StoredEntry, str]]) -> FileFindings:
         if 2 in secrets:
             secrets.pop(1, None)
         problems += [(entry.line + max(0, number - 2), describe_secret(one)) for number, one in secrets.items()]
-        if not secrets and (in_field := next(locate_secrets(entry.metadata or ""), None)):
-            problems.append((entry.line, describe_secret(in_field)))
         problems += _conflicts(body, entry.line)
         if found := list(_links(body, entry.line)):
             links.setdefault(entry.id, []).extend(found)
