@@ -77,16 +77,6 @@ def stemmed_set(text: str) -> frozenset[str]:
     return frozenset(map(stem, words - stop_words(sorted(words))))
 
 
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of the smaller set that is in the other, which is never less than their Jaccard.
-
-    Example:
-        >>> overlap(frozenset("ab"), frozenset("abcd")), overlap(frozenset(), frozenset())
-        (1.0, 0.0)
-    """
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
-
-
 def near_pairs(
     sets: Sequence[frozenset[str]], threshold: float, *, places: Collection[int] | None = None
 ) -> Iterator[Pair]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -90,12 +90,19 @@ def _near_copies(group: Sequence[Memory], vectors: EntryVectors | None) -> Itera
 
 
 def _paraphrases(group: Sequence[Memory], threshold: float) -> Iterator[similarity.Pair]:
-    """Yield the entries whose stemmed words overlap by so much, but for those of a few words."""
+    """Yield the entries of which one has so large a share of the other's stemmed words, but for those of a few words."""
     stems = [similarity.stemmed_set(memory.text) for memory in group]
-    places = (place for place, words in enumerate(stems) if len(words) >= LEAST_WORDS)
-    for one, other in itertools.combinations(places, 2):
-        if (overlap := similarity.overlap(stems[one], stems[other])) >= threshold:
-            yield similarity.Pair(one, other, overlap)
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for here, words in enumerate(stems):
+        if len(words) < LEAST_WORDS:
+            continue
+        # Only entries with a word in common are compared, which are few of all pairs.
+        shared = Counter(itertools.chain.from_iterable(holders[word] for word in words))
+        for other, count in shared.items():
+            if (share := count / min(len(words), len(stems[other]))) >= threshold:
+                yield similarity.Pair(other, here, share)
+        for word in words:
+            holders[word].append(here)
 
 
 def longest_text(memories: Sequence[Memory]) -> Memory:
