@@ -80,6 +80,16 @@ def test_to_look_at_a_program_solves_nothing(failed: str, worked: str, resolutio
 
 
 @pytest.mark.parametrize(
+    ("worked", "is_proposed"),
+    [("npm ci --ignore-scripts", True), ("npm ci --ignore-scripts | tail -5", False), ("npm ci --omit || true", False)],
+)
+def test_a_command_whose_own_end_is_not_known_is_no_remedy(worked: str, *, is_proposed: bool) -> None:
+    events = [user("Install it now."), bash("npm ci", "npm error code ERESOLVE", ok=False), bash(worked, "done")]
+    (trace,) = trace_session("s", [Event(**one) for one in events])
+    assert bool(trace.retries) is is_proposed
+
+
+@pytest.mark.parametrize(
     ("output", "fault"),
     [
         ("FAILURE: Build failed with an exception.\n", ("error", "FAILURE: Build failed with an exception.")),

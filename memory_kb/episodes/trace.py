@@ -160,7 +160,9 @@ class _Failures:
 
     def _add_retry(self, one: _OpenFailure, call: Call) -> None:
         failed, worked = one.call.command, call.command
-        if failed and worked and not (one.call.line or failed.is_piped or is_risky(f"{failed.text} {worked.text}")):
+        if not failed or not worked or one.call.line or failed.is_piped or worked.is_piped:
+            return
+        if not is_risky(f"{failed.text} {worked.text}"):
             self.retries.append(Retry(one.seq, shorten(failed.text, 200), shorten(worked.text, 200), one.fault.named))
 
 
