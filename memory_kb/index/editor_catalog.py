@@ -13,7 +13,6 @@ from typing import NamedTuple
 from memory_kb.index.link_names import (
     aliases_of,
     file_names,
-    group_stems,
     name_entries,
     named,
     read_metadata,
@@ -41,11 +40,6 @@ class Catalog:
         """The entries by their names in links."""
         return name_entries(self.entries)
 
-    @cached_property
-    def stems(self) -> Mapping[str, Sequence[str]]:
-        """The paths of the files of each name."""
-        return group_stems(self.entries)
-
     @property
     def files(self) -> Iterable[str]:
         """The paths of all files."""
@@ -68,10 +62,6 @@ class Catalog:
         files = file_names(entry.path)
         names = (*files, *(f"{one}.md" for one in files), *map(name_key, aliases_of(entry)))
         return frozenset(name for name in names if self.names.get(name) in (None, entry))
-
-    def is_alone(self, path: str) -> bool:
-        """Return whether no other file is called like this one."""
-        return len(self.stems.get(stem_of(path), ())) <= 1
 
 
 class Suggested(NamedTuple):

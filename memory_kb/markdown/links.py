@@ -67,11 +67,6 @@ class TextLink(NamedTuple):
     anchor_span: Span = Span(0, 0)
 
     @property
-    def kind(self) -> str:
-        """What it is called in messages."""
-        return "wikilink" if self.is_wikilink else "link"
-
-    @property
     def is_attachment(self) -> bool:
         """Whether it names a picture, a recording or another file that is no note."""
         return self.is_wikilink and is_attachment(self.target)
