@@ -177,6 +177,13 @@ def test_links_in_quotes_that_a_new_name_would_break_stay_as_they_are(run: Run, 
     assert note.read_text() == "---\nup: '[[Tea]]'\nat: \"é [[Bob's#Bags]]\"  # why\n---\nSee [[Bob's]].\n"
 
 
+def test_a_note_moves_whatever_the_frontmatter_around_it(run: Run, notes: Path) -> None:
+    (notes / "Broken.md").write_text("---\ntags: [a\n---\nSee [[Tea]].\n")
+    assert run("--vault", notes, "rename", "sub/Tea.md", "Chai", "--file").returncode == 0
+    assert run("--vault", notes, "rename", "Broken.md", "Mended", "--file").returncode == 0
+    assert read(notes, "Mended.md") == "---\ntags: [a\n---\nSee [[Chai]].\n"
+
+
 def test_quotes_in_frontmatter_keep_their_signs_and_lines(run: Run, notes: Path) -> None:
     note = notes / "Props.md"
     written = "---\nup: \"🍵 [[Tea]]\\t and\n  more\"\nat: 'one\n\n  [[Tea]]'\n---\nSee [[Tea]].\n"

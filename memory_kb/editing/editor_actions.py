@@ -225,8 +225,9 @@ class EditorActions:
             return self._plan_heading(path, named.line, new, drafts)
         note = self._note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
-        refuse_broken(entry, path)
         way = way_of(entry, note.text, named.way)
+        if way != "file":
+            refuse_broken(entry, path)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in _FIXED_NAMES:

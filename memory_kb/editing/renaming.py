@@ -27,7 +27,7 @@ from memory_kb.markdown.links import (
     rewrite_targets,
     without_code,
 )
-from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_values, yaml_span
+from memory_kb.markdown.splice import Value, emit, read_entries, set_values, yaml_span
 from memory_kb.model import Entry, Span
 from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.file_edits import NoteText
@@ -233,8 +233,6 @@ def rewrite_note(
     """
     pieces, last = list[str](), 0
     for entry in read_entries(text, path):
-        if entry.fault is not None and rewrite(body := text[entry.body.start : entry.body.end]) != body:
-            refuse_broken(entry, path)
         if entry.has_frontmatter and entry.fault is None:
             block = yaml_span(text, entry)
             fields = change_fields(text[block.start : block.end], entry)
