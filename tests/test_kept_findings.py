@@ -47,13 +47,23 @@ def test_findings_follow_every_file_that_they_depend_on(vault: Vault, open_kb: O
     assert _said(kb) == first == _said(open_kb(folder))
 
 
-@pytest.mark.parametrize("content", [b"", b"no JSON", b"[1, {}]", b"\xff" * 5000])
+@pytest.mark.parametrize("content", [b"", b"no JSON", b"[1, {}]", b"\xff" * 5000, b"5", b"[" * 100_000])
 def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: bytes) -> None:
     folder = vault(NOTES)
     first = _said(open_kb(folder))
     for file in (folder / ".memory-kb/lint").glob("*.json"):
         file.write_bytes(content)
     assert first == _said(open_kb(folder))
+
+
+def test_findings_are_not_kept_without_the_map(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    file = folder / ".memory-kb/lint/map.json"
+    open_kb(folder).sync()
+    file.mkdir(parents=True)
+    open_kb(folder).lint()
+    file.rmdir()
+    assert len(open_kb(folder).busiest_links(9, (), (), "").edges) == 1
 
 
 def test_the_page_finds_what_the_last_lint_found(vault: Vault, open_kb: Open) -> None:

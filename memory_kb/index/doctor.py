@@ -144,9 +144,10 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache) -> Sequence[
         *(Problem(path, line, message) for path, found in by_file.items() for line, message in found.problems),
         *check.find_dead_links(with_unwritten=vault.memory is not None),
     ]
+    # Whoever finds the findings finds the map.
     cache.keep(
-        findings={"state": state, "problems": problems, "probes": check.probes},
         map=[check.nodes(), list(check.edges)],
+        findings={"state": state, "problems": problems, "probes": check.probes},
     )
     return problems
 

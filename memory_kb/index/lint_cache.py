@@ -17,6 +17,7 @@ from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.markdown.links import find_links, find_percent_comments, is_within
 from memory_kb.model import StoredEntry
 from memory_kb.regular_files import make_folder, open_for_reading, replace_file
+from memory_kb.text import load_json
 
 #: Its folder in the machine folder.
 LINT_CACHE = "lint"
@@ -126,17 +127,18 @@ class LintCache:
     def read(self, name: str) -> Any:
         """Return what was kept under a name, None if there is nothing."""
         if self._folder and name not in self._held:
-            with contextlib.suppress(OSError, ValueError), open_for_reading(self._folder / f"{name}.json") as stream:
-                version, value = json.load(stream)
+            file = self._folder / f"{name}.json"
+            with contextlib.suppress(OSError, ValueError, TypeError), open_for_reading(file) as stream:
+                version, value = load_json(stream.read())
                 self._held[name] = value if version == _VERSION else None
         return self._held.get(name)
 
     def keep(self, **values: object) -> None:
-        """Store values of JSON, each under its name."""
+        """Store values of JSON, each under its name, in this order; the first that cannot be stored is the last."""
         self._held |= values
-        for name, value in values.items():
-            # A full disk costs no finding.
-            with contextlib.suppress(OSError):
+        # A full disk costs no finding.
+        with contextlib.suppress(OSError):
+            for name, value in values.items():
                 if self._folder:
                     replace_file(self._folder / f"{name}.json", json.dumps([_VERSION, value]).encode())
 
