@@ -16,7 +16,7 @@ from importing import AGENTS, BASIC_MEMORY, DAILY, OBSIDIAN, counts
 from memory_kb import KnowledgeBase
 from memory_kb.importers import bullets, notes
 from memory_kb.importers.bullets import read_agents_md
-from memory_kb.importers.notes import TextFile, take_apart
+from memory_kb.importers.notes import read_source_note, take_apart
 from memory_kb.markdown.headings import read_outline
 from memory_kb.reports import EntryView
 
@@ -223,17 +223,17 @@ def test_lines_of_an_outline_are_right() -> None:
     text = "# A\n\n<!-- memory-kb:begin rules -->\nx\n<!-- memory-kb:end -->\n- one\n\n```\ncode\n```\n- two\n"
     bullets = [item for item in read_outline(text) if item.is_bullet]
     assert [(item.text.splitlines()[0], item.line) for item in bullets] == [("one", 6), ("two", 11)]
-    (block,) = (piece for piece in read_agents_md(TextFile("AGENTS.md", text)) if piece.what == "block")
+    (block,) = (piece for piece in read_agents_md(read_source_note("AGENTS.md", text)) if piece.what == "block")
     assert block.line == 3
 
 
 def test_globs_of_a_rules_file_are_kept() -> None:
-    (piece,) = read_agents_md(TextFile("rules.md", "---\nglobs: src/**, tests/**\n---\n- Use tabs.\n"))
+    (piece,) = read_agents_md(read_source_note("rules.md", "---\nglobs: src/**, tests/**\n---\n- Use tabs.\n"))
     assert piece.draft and piece.draft.applies_to == ("src/**", "tests/**")
 
 
 def test_frontmatter_that_cannot_be_read_is_no_rule() -> None:
-    (piece,) = read_agents_md(TextFile("a/rules.md", "---\nglobs: [ts\npaths:\n  - src/**\n---\n- Use tabs.\n"))
+    (piece,) = read_agents_md(read_source_note("a/rules.md", "---\nglobs: [ts\npaths:\n  - src/**\n---\n- Use tabs.\n"))
     assert piece.draft
     assert (piece.draft.text, piece.draft.applies_to, piece.line) == ("Use tabs.", ("a/**",), 6)
 
@@ -264,7 +264,7 @@ _LINES = st.sampled_from(
 @given(lines=st.lists(_LINES, max_size=12))
 def test_no_note_breaks_a_reader(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):
-        file = TextFile("source/2026-01-01.md", newline.join(lines))
+        file = read_source_note("source/2026-01-01.md", newline.join(lines))
         for pieces in (
             notes.read_basic_memory([file]),
             notes.read_obsidian([file]),

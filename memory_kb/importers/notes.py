@@ -19,13 +19,6 @@ from memory_kb.terms import MARKS
 from memory_kb.text import as_text, note_name, parse_date, read_words, shorten, slugify
 
 
-class TextFile(NamedTuple):
-    """A file of a source: its path as reports and entries name it, and its text."""
-
-    path: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class NotePiece:
     """One thing that a source holds.
@@ -68,9 +61,13 @@ def has_letters(text: str) -> bool:
 
 
 class SourceNote(NamedTuple):
-    """A note of another tool: its `body` is the text below the frontmatter, which begins on `line`."""
+    """A note of another tool, with its path as reports and entries name it.
+
+    Its `body` is the text below the frontmatter, which begins on `line`.
+    """
 
     path: str
+    text: str
     stem: str
     title: str
     meta: Mapping[str, Any]
@@ -82,22 +79,22 @@ class SourceNote(NamedTuple):
         return next((found for name in names if (found := read_words(self.meta.get(name)))), ())
 
 
-def read_source_note(file: TextFile) -> SourceNote:
+def read_source_note(path: str, whole: str) -> SourceNote:
     """Return a file as a note; it is called by its title, else by its file's name.
 
     Example:
-        >>> note = read_source_note(TextFile("a/Tea.md", "---\\ntitle: Teas\\n---\\nGreen.\\n"))
+        >>> note = read_source_note("a/Tea.md", "---\\ntitle: Teas\\n---\\nGreen.\\n")
         >>> note.title, note.stem, note.body, note.line
         ('Teas', 'Tea', 'Green.\\n', 4)
     """
-    text = file.text.lstrip("\ufeff").replace("\r\n", "\n")
-    block = next(find_blocks(text, file.path, []), None)
+    text = whole.lstrip("\ufeff").replace("\r\n", "\n")
+    block = next(find_blocks(text, path, []), None)
     is_head = block is not None and not text[: block.span.start].strip()
     start = block.span.end if block and is_head else 0
     meta = block.metadata if block and is_head else {}
-    stem = note_name(file.path)
+    stem = note_name(path)
     title = as_text(meta.get("title")) or stem
-    return SourceNote(file.path, stem, title, meta, text[start:], text.count("\n", 0, start) + 1)
+    return SourceNote(path, whole, stem, title, meta, text[start:], text.count("\n", 0, start) + 1)
 
 
 def _ids_by_name(notes: Iterable[SourceNote], ids: Mapping[str, str], *fields: str) -> dict[str, str]:
@@ -127,19 +124,18 @@ def _kind_called(word: str) -> str:
 _MOST_TAGS = 50
 
 
-def read_obsidian(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece]:
+def read_obsidian(notes: Sequence[SourceNote], at: str = "") -> Iterator[NotePiece]:
     """Yield what the notes of a vault become; `at` is what their keys will end with, for links between them.
 
     Text stays as it is, wikilinks and block ids included: the new entry is called as the note was,
     by title, file name and aliases, so that they lead to it. What a note embeds it is linked to.
 
     Example:
-        >>> tea = TextFile("v/Tea.md", "---\\naliases: [Cha]\\ntags: drinks\\n---\\n![[Cup#^size]] Green #hot/green. ^g1\\n")
-        >>> piece, cup = read_obsidian([tea, TextFile("v/Cup.md", "Two sizes. ^size\\n")])
+        >>> tea = read_source_note("v/Tea.md", "---\\naliases: [Cha]\\ntags: drinks\\n---\\n![[Cup#^size]] Green #hot/green. ^g1\\n")
+        >>> piece, cup = read_obsidian([tea, read_source_note("v/Cup.md", "Two sizes. ^size\\n")])
         >>> piece.draft.title, piece.draft.tags, list(piece.draft.fields)
         ('Tea', ('drinks', 'hot/green'), ['imported_from', 'aliases', 'links'])
     """
-    notes = [read_source_note(file) for file in files]
     ids = {note.path: id_of(f"import/obsidian/{note.path}{at}") for note in notes}
     names = _ids_by_name(notes, ids, "aliases", "alias")
     for note in notes:
@@ -244,13 +240,12 @@ def _read_observation(line: str, number: int) -> NotedFact | None:
     return NotedFact(found["category"].strip(), said, tags, number) if said else None
 
 
-def read_basic_memory(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece]:
+def read_basic_memory(notes: Sequence[SourceNote], at: str = "") -> Iterator[NotePiece]:
     """Yield what the notes of a project become: each an entry, and each of its observations another.
 
     An observation is an entry of its own: it begins with the title of its note and links to it.
     `at` is what their keys will end with, for links between them.
     """
-    notes = [read_source_note(file) for file in files]
     keys = {note.path: f"import/basic-memory/{(*note.words('permalink'), note.path)[0]}" for note in notes}
     ids = {path: id_of(f"{key}{at}") for path, key in keys.items()}
     names = _ids_by_name(notes, ids, "permalink")

@@ -10,8 +10,8 @@ from typing import Any
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import FORMATS, chat_exports
-from memory_kb.importers.bullets import CURATED, DAY, is_topic
-from memory_kb.importers.notes import NotePiece, TextFile, is_mem0, looks_like_basic_memory
+from memory_kb.importers.bullets import CURATED, DAY, topic_kind
+from memory_kb.importers.notes import NotePiece, SourceNote, is_mem0, looks_like_basic_memory, read_source_note
 from memory_kb.regular_files import read_file, visible_files
 from memory_kb.text import load_json, readable_name
 from memory_kb.vault import is_memory_folder
@@ -72,13 +72,13 @@ def _detect_file(file: Path) -> str | None:
     return "mem0" if is_mem0(first) else chat_exports.kind_of(first)
 
 
-def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:
+def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[SourceNote]:
     """Yield the Markdown of a source, each file named from the source's own name.
 
     What cannot be read is added to `problems`.
     """
     if not source.is_dir():
-        yield TextFile(readable_name(source.name), _read_or_fail(source))
+        yield read_source_note(readable_name(source.name), _read_or_fail(source))
         return
     prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
     for file in find_notes(source):
@@ -87,7 +87,7 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
         path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
         try:
             if not (why := _why_skipped(file, source, format)):
-                yield TextFile(path, _read_or_fail(file))
+                yield read_source_note(path, _read_or_fail(file))
         except UnreadableInput as exc:
             why = str(exc)
         if why:
@@ -99,7 +99,8 @@ def _why_skipped(file: Path, source: Path, format: str) -> str:
     name = file.relative_to(source).as_posix()
     if readable_name(name) != name:
         return "its name is not valid UTF-8; give it another one and import it again"
-    if format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read_or_empty(file))):
+    is_named = file.name in CURATED or DAY.match(file.name)
+    if format == "daily-logs" and not (is_named or topic_kind(read_source_note(name, _read_or_empty(file)))):
         return f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type"
     if file.is_symlink():
         return f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}"
