@@ -20,12 +20,17 @@ def _no_stop_words(words: Sequence[str]) -> frozenset[str]:
     return frozenset(words[:0])
 
 
+def _as_they_are(_: object, query: object) -> object:
+    return query
+
+
 INGREDIENTS = {
     "all of it": Ablation(),
     "title and headings as fields that count more": Ablation({"scoring.WEIGHTS": (1.0,) * 7}),
     "a title and headings like the query": Ablation({"scoring.HEADING_BONUS": 0.0}),
     "I and my where people speak": Ablation({"rewriting._PERSON": frozenset()}),
     "less for what an assistant says": Ablation({"scoring.ASSISTANT_LOSS": 0.0}),
+    "neighbouring words as one": Ablation({"rewriting._add_joined_words": _as_they_are}),
     "beginnings of words beyond English": Ablation({"query._LEAST_STEM": 1_000}),
     "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0, "scoring.SIGNS_BONUS": 0.0}),
     "words side by side": Ablation({"scoring.PAIR_SHARE": 0.0}),

@@ -8,6 +8,7 @@ from memory_kb.model import Filters
 from memory_kb.search.query import MAX_TERMS, Request, TextQuery, is_long, parse_query, parse_words
 from memory_kb.search.scoring import WEIGHTS
 from memory_kb.stop_words import is_stop_word
+from memory_kb.terms import needs_cutting
 
 #: How much of a long query is read for its rarest words; characters.
 _READ_CHARS = 500
@@ -31,7 +32,7 @@ def choose_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return _find_rare_words(index, request.text)
-    query = _add_pronouns(index, _parse(index, request)).without_endings()
+    query = _add_joined_words(index, _add_pronouns(index, _parse(index, request))).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 
@@ -75,6 +76,18 @@ def _add_pronouns(index: Index, query: TextQuery) -> TextQuery:
     said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
     least = max(_LEAST_SPOKEN, index.count_chunks() * _SHARE_SPOKEN) if said else 0.0
     return query.with_terms(term for term in said if term not in query.terms and index.frequency(term) >= least)
+
+
+def _add_joined_words(index: Index, query: TextQuery) -> TextQuery:
+    """Return the query with two adjacent words also joined, if the joined form is more than half as frequent.
+
+    Who asks for data classes means dataclasses, too.
+    """
+    joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not needs_cutting(pair)}
+    counts = {term: index.frequency(term) for term in joined if term not in query.terms}
+    return query.with_terms(
+        term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term])
+    )
 
 
 def respell(index: Index, query: TextQuery, counts: Mapping[str, int]) -> tuple[TextQuery, tuple[str, ...]]:
