@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -23,6 +24,8 @@ MERGE_ABOVE, MERGE_COSINE = 0.8, 0.9
 CONTRADICTION_FROM = 0.3
 CLASH_ABOVE = 0.5
 
+#: Up to so many sets, comparing all of them is faster than loading numpy.
+_FEW = 256
 #: Rows and columns of one block of cosines; its product takes 8 MB.
 _ROWS, _COLUMNS = 512, 4_096
 #: What a bound may be off by for the rounding of floats.
@@ -111,16 +114,25 @@ def _candidates(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[tu
     For a Jaccard of t, a set of n words shares at least t * n of them with any similar one. Its ceil(t * n) - 1 most
     frequent words are therefore not looked up, and whoever shares too few of the others is left out.
     """
+    if len(sets) <= _FEW:
+        yield from itertools.combinations(range(len(sets)), 2)
+        return
+    import numpy as np
+
     frequency = Counter(itertools.chain.from_iterable(sets))
-    holders: defaultdict[str, list[int]] = defaultdict(list)
+    sizes = np.array(list(map(len, sets)), np.int64)
+    holders: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     for here, words in enumerate(sets):
-        size, shared = len(words), Counter[int]()
+        size, found = len(words), array("q")
         skipped = max(0, math.ceil(threshold * size - _SLACK) - 1)
         rarest_first = sorted(words, key=lambda word: (frequency[word], word))
         for word in rarest_first[: size - skipped]:
-            shared.update(holders[word])
-        for other, count in shared.items():
-            if count + skipped >= threshold * (size + len(sets[other])) / (1 + threshold) - _SLACK:
+            found.extend(holders[word])
+        if found:
+            shared = np.bincount(np.frombuffer(found, np.int64), minlength=here)
+            others = np.flatnonzero(shared)
+            fewest = threshold * (size + sizes[others]) / (1 + threshold) - _SLACK
+            for other in others[shared[others] + skipped >= fewest].tolist():
                 yield other, here
         for word in words:
             holders[word].append(here)
