@@ -20,6 +20,7 @@ from memory_kb.providers.protocols import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.json_lines import append_lines, read_objects
+from memory_kb.terms import jaccard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,9 +63,16 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         for one in memories
         if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
     ]
+    if not recurring:  # the words of a large vault take seconds
+        return (), ()
+    words = [word_set(one.text) for one in there]
     learnings, changes = list[Learning](), list[Change | None]()
     for sources in recurring:
-        known = [one for one in there if any(nearness(one.text, each.text) >= RECURRENCE for each in sources)]
+        said = [word_set(each.text) for each in sources]
+        alike = (
+            one for one, own in zip(there, words, strict=True) if any(jaccard(own, each) >= RECURRENCE for each in said)
+        )
+        known = [one for one in alike if any(nearness(one.text, each.text) >= RECURRENCE for each in sources)]
         live = next((one for one in known if one.is_live), None)
         if live and live.is_ours:
             at = moment_of(newest(one.created_at for one in sources), now)
