@@ -34,6 +34,8 @@ def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None
     assert said["id"]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 15}}
     editor.type(uri, "---\nid: fine\nkind: fact\n---\n[[Redis cache]] is there.\n", 4)
     assert editor.diagnostics(uri, 4) == []
+    editor.type(uri, "---\nid: fine\nkind: fact\n---\n# Own\n\n[[#Own]] [[#Gone]]\n", 5)
+    assert [one["message"] for one in editor.diagnostics(uri, 5)] == ["there is no 'Gone' in this note"]
 
 
 @pytest.mark.slow

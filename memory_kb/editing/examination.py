@@ -18,7 +18,8 @@ from memory_kb.learning.citations import assess, citation_problems
 from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.similar_entries import FORGOTTEN, find_duplicate
 from memory_kb.markdown.document import find_line, parse_document
-from memory_kb.markdown.links import escape_address, find_pictures
+from memory_kb.markdown.headings import find_anchor
+from memory_kb.markdown.links import escape_address, find_links, find_pictures
 from memory_kb.memory import Memory
 from memory_kb.model import Entry, FileStat, Problem, Span, StoredEntry
 from memory_kb.store.project_files import Attachments, project_files
@@ -93,7 +94,8 @@ class Examination:
     def examine(self, path: str, text: str) -> tuple[Remark, ...]:
         """Return the findings in a note that may not be saved yet, each with its place.
 
-        The rules are those of `lint`, and that nothing is said twice. Other notes count as they are saved.
+        The rules are those of `lint`, that nothing is said twice, and that pictures and parts of the note itself are there.
+        Other notes count as they are saved.
         """
         note = read_draft(path, text, is_memory=self._vault.memory is not None)
         found = [("note", "warning", Problem(path, *one)) for one in note.problems]
@@ -104,6 +106,11 @@ class Examination:
             if problem.path == path
         ]
         remarks += self._check_pictures(path, text)
+        remarks += [
+            Remark(link.whole, "link", "hint", f"there is no {link.anchor!r} in this note")
+            for link in find_links(text, with_own=True)
+            if link.is_wikilink and not link.target and find_anchor(text, link.anchor) is None
+        ]
         for one in note.entries:
             if one.memory.is_live and one.memory.is_ours:
                 remarks += self._check_text(text, one.entry, one.memory)
