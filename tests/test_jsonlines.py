@@ -57,7 +57,9 @@ def test_reading_begins_where_it_is_stopped(tmp_path: Path) -> None:
     assert list(json_lines.read_objects(file, b'"id"', start=start)) == [{"id": "two"}]
 
 
-def test_a_full_disk_leaves_a_log_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_a_log_as_it_was_and_is_reported_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "log.jsonl"
     json_lines.append_lines(file, [{"a": 1}])
 
@@ -70,6 +72,7 @@ def test_a_full_disk_leaves_a_log_as_it_was(tmp_path: Path, monkeypatch: pytest.
         lambda: json_lines.append_lines(file, [], force=True),
     ]
     for write in writes:
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as raised:
             write()
+        assert raised.value.filename == str(file)
         assert [(one, one.read_bytes()) for one in tmp_path.rglob("*") if one.is_file()] == [(file, b'{"a": 1}\n')]

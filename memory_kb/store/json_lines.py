@@ -1,5 +1,6 @@
 """Read and write files of JSON objects, one a line, and skip torn lines."""
 
+import contextlib
 import json
 import os
 import re
@@ -23,7 +24,7 @@ def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool 
     except FileNotFoundError:
         make_folder(path.parent)
         descriptor = open_regular(path, flags)
-    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+    with _named(path), os.fdopen(descriptor, "r+b", buffering=0) as stream:
         append_bytes(stream, b"".join(map(dump_line, lines)))
         if force:
             os.fsync(stream.fileno())
@@ -87,4 +88,14 @@ def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[
 
 def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Replace a file by one with these lines, which is on the disk when this returns."""
-    replace_file(path, b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
+    with _named(path):
+        replace_file(path, b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Add the name of the file to errors that lack it, as that of a full disk."""
+    try:
+        yield
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, os.fspath(path)) from exc
