@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter
 
 from memory_kb.errors import UsageError
 from memory_kb.text import load_json
@@ -139,9 +139,11 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
 def _split_list(value: object) -> object:
     """Return a list that was written as one text: as JSON, as lines, or between commas; a single value as a list.
 
+    Sentences are not cut at their commas.
+
     Example:
-        >>> _split_list('["a", "b"]'), _split_list("a, b"), _split_list("Tag, then push.\\nTell people.")
-        (['a', 'b'], ['a', 'b'], ['Tag, then push.', 'Tell people.'])
+        >>> _split_list('["a", "b"]'), _split_list("a, b"), _split_list("Tag it. Then, push.\\nTell people.")
+        (['a', 'b'], ['a', 'b'], ['Tag it. Then, push.', 'Tell people.'])
     """
     if not isinstance(value, str):
         return value if isinstance(value, list) else [value]
@@ -151,8 +153,11 @@ def _split_list(value: object) -> object:
         parsed = None
     if isinstance(parsed, list):
         return parsed
-    parts = value.splitlines() if "\n" in value.strip() else value.split(",")
-    return [part.strip() for part in parts if part.strip()]
+    return value.splitlines() if "\n" in value.strip() or ". " in value else value.split(",")
+
+
+def _without_blanks(words: list[str]) -> list[str]:
+    return [bare for word in words if (bare := word.strip())]
 
 
 class _Kind(NamedTuple):
@@ -171,7 +176,9 @@ _KINDS = {
     "list": _Kind(
         {"type": "array", "items": {"type": "string"}},
         "a list of texts",
-        TypeAdapter(Annotated[list[str], BeforeValidator(_split_list)], config=_LENIENT),
+        TypeAdapter(
+            Annotated[list[str], BeforeValidator(_split_list), AfterValidator(_without_blanks)], config=_LENIENT
+        ),
     ),
 }
 
