@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("XDG_")]:
         del os.environ[name]
     if can_fork({}):
-        offer_fork_servers()
+        offer_fork_servers(at_once=config.getoption("workers") > 0)
 
 
 @pytest.hookimpl(wrapper=True)

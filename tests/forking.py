@@ -63,8 +63,11 @@ def _address(serves: bool) -> str:
     return f"{os.environ[_ADDRESSES]}/{'serves' if serves else 'any'}"
 
 
-def offer_fork_servers() -> None:
-    """Have each fork server start when it is first asked, by this process or by those that it starts."""
+def offer_fork_servers(at_once: bool) -> None:
+    """Have each fork server start when it is first asked, by this process or by those that it starts, or at once.
+
+    What starts at once loads while this process collects the tests, when another processor has nothing to do.
+    """
     if _ADDRESSES in os.environ:
         return
     folder = tempfile.TemporaryDirectory(prefix="fork", ignore_cleanup_errors=True)
@@ -76,16 +79,17 @@ def offer_fork_servers() -> None:
             listening.listen(64)
             pid = os.fork()
             if pid == 0:
-                _wait_and_start(listening, name)
+                _start(listening, name, at_once)
         atexit.register(os.waitpid, pid, 0)
         atexit.register(os.kill, pid, signal.SIGKILL)
 
 
-def _wait_and_start(listening: socket.socket, name: str) -> None:
-    """Become a fork server as soon as somebody connects."""
+def _start(listening: socket.socket, name: str, at_once: bool) -> None:
+    """Become a fork server, at once or as soon as somebody connects."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        select.select([listening], [], [])
+        if not at_once:
+            select.select([listening], [], [])
         paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
