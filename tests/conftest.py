@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from forking import can_fork, command, offer_fork_servers, run_here
@@ -189,12 +192,18 @@ def clean_environment(home: Path) -> dict[str, str]:
     return kept | {"MEMORY_KB_HOME": str(home), "HOME": str(home.parent), "PYTHONPATH": str(REPOSITORY)}
 
 
+_shared_context = functools.cache(ssl.create_default_context)
+
+
 @pytest.fixture
 def fake() -> Iterator[FakeProvider]:
-    """A provider on this machine that answers like the real ones."""
+    """A provider on this machine that answers like the real ones, without TLS.
+
+    What each client loads for TLS nevertheless, all share.
+    """
     from fake_provider import FakeProvider
 
-    with FakeProvider() as server:
+    with mock.patch.object(ssl, "create_default_context", _shared_context), FakeProvider() as server:
         yield server
 
 
