@@ -143,7 +143,7 @@ def _split_list(value: object) -> object:
 
     Example:
         >>> _split_list('["a", "b"]'), _split_list("a, b"), _split_list("Tag it. Then, push.\\nTell people.")
-        (['a', 'b'], ['a', 'b'], ['Tag it. Then, push.', 'Tell people.'])
+        (['a', 'b'], ['a', ' b'], ['Tag it. Then, push.', 'Tell people.'])
     """
     if not isinstance(value, str):
         return value if isinstance(value, list) else [value]
