@@ -97,6 +97,12 @@ def test_file_names_are_safe(name: str, slug: str, folder: Path, open_kb: Open) 
     assert made.id == slug
 
 
+def test_an_id_that_a_note_has_is_not_given_to_a_skill(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault({"memory/learnings/note.md": "---\nid: deploy\nkind: fact\n---\nDeploys take an hour.\n"}))
+    assert kb.skills.create("Deploy", steps=["Tag it."]).id == "deploy-2"
+    assert kb.show("deploy").kind == "fact"
+
+
 def test_two_names_with_one_slug_are_two_skills(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     ids = [kb.procedure(name, ["One."]).id for name in ("C++", "C", "c#")]

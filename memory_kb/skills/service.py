@@ -230,11 +230,12 @@ class Skills:
     def _name_skill(self, draft: SkillDraft, batch: _Batch) -> tuple[str, str]:
         """Return the id and path of a new skill: its slug, with a number where that is taken.
 
-        An id that another skill has, in any scope, is taken, unless it has the same name, and the new one is to hide it.
+        An id that another entry has, in any scope, is taken, unless that is a skill of the same name, which the new one
+        is to hide.
         """
         folder, name = f"{self._vault.folder_of(batch.place)}skills/", draft.text.name
-        known = (one for one in batch.memories if one.place[:3] == batch.place[:3] or not is_named(one, name))
-        taken = {*batch.planned, *(one.id for one in known)}
+        hidden = {one.id for one in batch.memories if one.place[:3] != batch.place[:3] and is_named(one, name)}
+        taken = {*batch.planned, *(one.id for one in self._memories.all() if one.id not in hidden)}
         wanted = draft.id if draft.id not in taken else None
 
         def is_taken(slug: str) -> bool:
