@@ -206,6 +206,8 @@ def test_the_commands(folder: Path, run: Run, tmp_path: Path) -> None:
     assert "U" in run(*vault, "ledger", "show", "eng").stdout
     (tmp_path / "told.json").write_text("[1]")
     assert run(*vault, "ledger", "set", "eng", "--json-file", tmp_path / "told.json").returncode == 4
+    missing = run(*vault, "ledger", "set", "eng", "--json-file", tmp_path / "none.json", "--json")
+    assert (missing.returncode, json.loads(missing.stdout)["code"]) == (4, "unreadable")
     assert run(*vault, "ledger", "set").returncode == 2
     assert run(*vault, "ledger", "show", "nobody").returncode == 4
     made = json.loads(

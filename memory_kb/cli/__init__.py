@@ -89,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
         if exc.filename is None and exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         hint = "check the name, the permissions and the space on the disk"
-        return _fail(explain_refusal(exc), "system", hint, 4, as_json=as_json)
+        return _fail(explain_refusal(exc), "unreadable", hint, 4, as_json=as_json)
     except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
         import traceback
 
