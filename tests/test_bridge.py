@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,16 @@ def test_each_text_is_merged_from_what_both_sides_had(place: Place) -> None:
     assert "# Deploys\n\nNever deploy on Fridays.\n" in (place.folder / "memory/learnings/a.md").read_text()
     assert "Use spaces" in note.read_text()
     assert place.file.read_text() == theirs
+
+
+def test_without_what_both_sides_had_the_vault_counts(place: Place) -> None:
+    place.bridge("claude-code")
+    shutil.rmtree(place.folder / "memory/.memory-kb")
+    rule = place.folder / "memory/learnings/b.md"
+    rule.write_text(RULE.replace("tabs", "spaces"))
+    place.bridge("claude-code", "--yes")
+    assert rule.read_text() == RULE.replace("tabs", "spaces")
+    assert "- Use spaces in Makefiles. <!-- rule-1 -->" in place.file.read_text(encoding="utf-8")
 
 
 def test_the_file_is_named_where_a_change_cannot_be_taken_over(place: Place) -> None:

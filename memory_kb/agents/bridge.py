@@ -143,7 +143,7 @@ class MergedBlock(NamedTuple):
 def merge_block(ours: Mapping[str, str], theirs: Sequence[str], base: Mapping[str, str], name: str) -> MergedBlock:
     """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
-    `name` is what notices call the file with the block.
+    `name` is what notices call the file with the block. Without a text that both had, that of the vault counts.
 
     Example:
         >>> ours, theirs, base = {"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."}
@@ -158,7 +158,7 @@ def merge_block(ours: Mapping[str, str], theirs: Sequence[str], base: Mapping[st
             notices.append(f"{entry} was taken out of {name} and stays out; the vault keeps it")
             continue
         old, now = base.get(entry, text), there.get(entry, text)
-        is_changed = now not in (old, text)
+        is_changed = entry in base and now not in (old, text)
         lines.append(f"- {now if is_changed else text} <!-- {entry} -->")
         if is_changed:
             agreed[entry] = old
