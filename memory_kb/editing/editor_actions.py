@@ -24,7 +24,7 @@ from memory_kb.editing.renaming import (
 )
 from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog
-from memory_kb.index.link_names import stem_of
+from memory_kb.index.link_names import entries_named, stem_of
 from memory_kb.index.listing import find_linking_files, find_links
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
@@ -130,8 +130,15 @@ class EditorActions:
         self, path: str, entry_id: str, drafts: Drafts, section: Span | None = None
     ) -> tuple[Mention, ...]:
         """Return where notes link to an entry, or to a section of its file; texts in `drafts` count as they are."""
-        catalog, target = self._catalog(), self._note(path, drafts).text
+        notes = self._notes([*self._find_linking([path]), *drafts], drafts)
+        links = {note.path: list(find_text_links(note.text, with_own=True)) for note in notes}
+        blocks = {note.path: read_entries(note.text, note.path) for note in notes}
+        wanted = {(source, link.target) for source, found in links.items() for link in found if link.target}
+        wanted |= {(source, link.to) for source, found in blocks.items() for one in found for link in one.links}
+        # All entries of a large vault would take longer than all else.
+        catalog = self._index.read(lambda index: Catalog(entries_named(index, wanted, [entry_id])))
         entry = next((one for one in catalog.entries if (one.path, one.id) == (path, entry_id)), None)
+        target = self._note(path, drafts).text
 
         def is_meant(name: str, source: str, anchor: str = "") -> bool:
             if section is None:
@@ -140,16 +147,15 @@ class EditorActions:
             return bool(anchor) and leads_here and find_anchor(target, anchor) == section
 
         def mentions(note: NoteText) -> Iterator[Span]:
-            for link in find_text_links(note.text, with_own=True):
+            for link in links[note.path]:
                 if is_meant(link.target, note.path, link.anchor):
                     yield link.whole
-            for one in read_entries(note.text, note.path):
+            for one in blocks[note.path]:
                 for name in dict.fromkeys(link.to for link in one.links if is_meant(link.to, note.path)):
                     place = note.text.find(name, yaml_span(note.text, one).start, one.body.start)
                     if place >= 0:
                         yield Span(place, place + len(name))
 
-        notes = self._notes([*self._find_linking([path]), *drafts], drafts)
         return tuple(Mention(note.path, span) for note in notes for span in mentions(note))
 
     def rename(
