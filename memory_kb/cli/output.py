@@ -359,11 +359,13 @@ def describe_progress(done: int, total: int, unit: str, rate: float) -> str:
         >>> describe_progress(640, 0, "files", 320.4)
         '… 640 files, 320 a second'
         >>> describe_progress(600, 1200, "passages", 3.0)
-        '██████████·········· 600 of 1,200 passages, 3 a second, 3 min left'
+        '██████████·········· 600 of 1,200 passages, 3 a second, 0:03:20 left'
     """
+    from datetime import timedelta
+
     speed = f", {rate:,.0f} a second" if rate >= 1 else ""
     if not total:
         return f"… {done:,} {unit}{speed}"
     filled = round(20 * done / total)
-    left = f", {(total - done) / rate / 60:.0f} min left" if rate else ""
+    left = f", {timedelta(seconds=round((total - done) / rate))} left" if rate else ""
     return f"{'█' * filled}{'·' * (20 - filled)} {done:,} of {total:,} {unit}{speed}{left}"
