@@ -282,7 +282,11 @@ def test_background_steps_are_taken_once_for_many_requests_and_end_when_stopped(
         work.start()
     may_go_on.set()
 
-    eventually(lambda: "disk I/O error" in said)
+    def has_failed() -> bool:
+        work.report()
+        return "disk I/O error" in said
+
+    eventually(has_failed)
     assert (said, len(calls)) == (["call 1", "call 2", "disk I/O error"], 2)
     work.close()
     assert calls[0].is_set()

@@ -161,6 +161,8 @@ class _Watch:
         while not self._stop.is_set() and identify_vault(self._vault) == self._identity:
             if self._file_events and not self._file_events.is_alive():
                 return
+            # Not before: what a step could not do since the vault is gone is no news.
+            background.report()
             if cause_due and self._sync(cause_due, progress):
                 cause_due = None
                 background.start()
@@ -268,6 +270,8 @@ class Background:
     def __init__(self, steps: Sequence[Step], seconds: float, notify: Notify) -> None:
         self._steps, self._seconds, self._notify = steps, seconds, notify
         self._stop, self._is_wanted = threading.Event(), threading.Event()
+        self._sentences: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reported: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -277,6 +281,14 @@ class Background:
             self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
             self._thread.start()
 
+    def report(self) -> None:
+        """Report the sentences of the steps, each once, in the thread that asks."""
+        while not self._sentences.empty():
+            sentence = self._sentences.get()
+            if sentence not in self._reported:
+                self._reported.add(sentence)
+                self._notify(sentence)
+
     def close(self) -> None:
         """Signal the running step to end, and wait a little for it."""
         self._stop.set()
@@ -285,22 +297,15 @@ class Background:
             self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
-        """Run the steps again and again, and report their sentences, each once."""
-        reported: set[str] = set()
         while not self._stop.is_set():
             self._is_wanted.wait(self._seconds)
             self._is_wanted.clear()
-            for sentence in self._take_steps():
-                if sentence not in reported and not self._stop.is_set():
-                    reported.add(sentence)
-                    self._notify(sentence)
-
-    def _take_steps(self) -> Iterator[str]:
-        for step in self._steps:
-            try:
-                yield from () if self._stop.is_set() else step(self._stop)
-            except _FAILURES as exc:
-                yield str(exc)
+            for step in self._steps:
+                try:
+                    for sentence in () if self._stop.is_set() else step(self._stop):
+                        self._sentences.put(sentence)
+                except _FAILURES as exc:
+                    self._sentences.put(str(exc))
 
 
 def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
