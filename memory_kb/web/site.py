@@ -166,8 +166,12 @@ class Site:
         def read(kb: KnowledgeBase) -> _T:
             if self._is_behind.is_set():
                 self._is_behind.clear()
-                kb.index.use(lambda _: kb.index.refresh(ask_watcher=False))
-            return work(kb)
+                _compare_files(kb)
+            try:
+                return work(kb)
+            except UnknownEntry:
+                _compare_files(kb)  # It may have been made a moment ago.
+                return work(kb)
 
         return read
 
@@ -231,6 +235,10 @@ class Site:
         """Draw what went wrong, what to do about it, and the entries that may be meant."""
         said = {"title": title, "sentence": sentence, "hint": hint, "choices": choices}
         return self.page(request, "error.html", status=status, **said)
+
+
+def _compare_files(kb: KnowledgeBase) -> None:
+    kb.index.use(lambda _: kb.index.refresh(ask_watcher=False))
 
 
 class PageRoute(NamedTuple):
