@@ -83,7 +83,7 @@ def to_int64(number: int) -> int:
         >>> to_int64(-1), to_int64(2**63 - 1), to_int64(2**64 - 1)
         (-1, 9223372036854775807, -1)
     """
-    return (number + 2**63) % 2**64 - 2**63
+    return number if -(2**63) <= number < 2**63 else (number + 2**63) % 2**64 - 2**63
 
 
 #: As the file of some filters: one outside the project, which no glob matches.

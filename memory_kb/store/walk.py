@@ -94,8 +94,7 @@ def _stat_note(os_path: str, path: str, folder: Path, problems: list[Problem]) -
     if not stat.S_ISREG(found.st_mode):
         problems.append(Problem(path, 1, "is not a regular file; skipped"))
         return None
-    name = os.path.basename(os_path)
-    if readable_name(name) != name:
+    if not os_path.isascii() and readable_name(name := os.path.basename(os_path)) != name:
         problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
     return FileStat.of(path, os_path, found)
 
@@ -149,13 +148,14 @@ class _Walker:
             if not is_walked or os.path.islink(place):
                 return False
             prefix = f"{inner}/"
-        return name[0] != "." and name[-3:].lower() == ".md" and self._is_note_name(name, prefix)
+        is_markdown = name[0] != "." and name[-3:].lower() == ".md"
+        return is_markdown and self._may_be_note(name, prefix) and not self._is_ignored(prefix + readable_name(name))
 
-    def _is_note_name(self, name: str, prefix: str) -> bool:
-        """Return whether a Markdown file is a note, going by its name."""
-        if (self._is_memory and name in _NOT_NOTES) or (self._holds_only_a_note(prefix) and name != "MEMORY.md"):
+    def _may_be_note(self, name: str, prefix: str) -> bool:
+        """Return whether a Markdown file of a name is a note, unless it is ignored."""
+        if self._is_memory and name in _NOT_NOTES:
             return False
-        return not self._is_ignored(prefix + readable_name(name))
+        return name == "MEMORY.md" or not self._holds_only_a_note(prefix)
 
     def _holds_only_a_note(self, prefix: str) -> bool:
         return self._is_memory and prefix.endswith("/worktree/") and "/tasks/" in prefix
@@ -193,7 +193,7 @@ class _Walker:
         elif entry.is_symlink():
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
-        elif is_note and self._is_note_name(name, prefix):
+        elif is_note and self._may_be_note(name, prefix) and not self._is_ignored(path):
             file = _stat_note(entry.path, path, self._root.folder, self._problems)
             if file:
                 found.append(file)
