@@ -25,7 +25,7 @@ from memory_kb.editing.renaming import (
 from memory_kb.errors import CannotSplice, UnknownEntry, UsageError
 from memory_kb.index.editor_catalog import Catalog
 from memory_kb.index.link_names import entries_named, stem_of
-from memory_kb.index.listing import find_linking_files, find_links
+from memory_kb.index.listing import find_linking_files, report_links
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.vault_index import VaultIndex
 from memory_kb.learning.citations import assess
@@ -34,7 +34,7 @@ from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.review import Review
 from memory_kb.markdown.headings import find_anchor
-from memory_kb.markdown.links import find_links as find_text_links
+from memory_kb.markdown.links import find_links
 from memory_kb.markdown.splice import find_entry, read_entries, refuse_broken, yaml_span
 from memory_kb.memory import Memory
 from memory_kb.model import EVERYTHING, Span
@@ -131,7 +131,7 @@ class EditorActions:
     ) -> tuple[Mention, ...]:
         """Return where notes link to an entry, or to a section of its file; texts in `drafts` count as they are."""
         notes = self._notes([*self._find_linking([path]), *drafts], drafts)
-        links = {note.path: list(find_text_links(note.text, with_own=True)) for note in notes}
+        links = {note.path: list(find_links(note.text, with_own=True)) for note in notes}
         blocks = {note.path: read_entries(note.text, note.path) for note in notes}
         wanted = {(source, link.target) for source, found in links.items() for link in found if link.target}
         wanted |= {(source, link.to) for source, found in blocks.items() for one in found for link in one.links}
@@ -362,6 +362,6 @@ def _count_links(index: SqliteIndex, path: str, entry_id: str) -> tuple[int, int
     """Return how many links lead from a saved entry and to it."""
     for entry in index.entries_of([path]):
         if entry.id == entry_id:
-            report = find_links(index, entry)
+            report = report_links(index, entry)
             return len(report.outgoing), len(report.incoming)
     return 0, 0

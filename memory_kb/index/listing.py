@@ -143,7 +143,7 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
 
 
-def find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
+def report_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
     """Return the links of an entry, in both directions."""
     called = name_entries([entry])
     links = [
@@ -238,7 +238,7 @@ class Listing:
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it: typed relations, `[[wikilinks]]` and relative links."""
-        return self._index.read(lambda index: find_links(index, find_entry_by_name(self._vault, index, wanted)))
+        return self._index.read(lambda index: report_links(index, find_entry_by_name(self._vault, index, wanted)))
 
     def follow(self, source: str, targets: Collection[str]) -> dict[str, EntryView]:
         """Return the entries that links such as `notes/tea` in a file lead to; those that lead nowhere are left out."""

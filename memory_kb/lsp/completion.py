@@ -14,7 +14,7 @@ from lsprotocol import types as lsp
 from lsprotocol.types import CompletionItemKind as Kind
 
 from memory_kb.index.editor_catalog import UNFIT, Suggested
-from memory_kb.lsp.open_notes import Page, find_blocks
+from memory_kb.lsp.open_notes import Page, find_yaml
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.headings import find_headings, heading_address
 from memory_kb.markdown.links import escape_address, without_code
@@ -219,7 +219,7 @@ def find_spot(text: str, offset: int) -> Spot:
     link = _LINK.search(before)
     if link and without_code(text)[start + link.start()] == "[":
         return _in_link(text, offset, start + link.start(1), link[1])
-    block = next((one for one in find_blocks(text) if one.start <= offset <= one.end), None)
+    block = next((one for one in find_yaml(text) if one.start <= offset <= one.end), None)
     if block:
         return _in_block(text, offset, block)
     path = _MARKDOWN_LINK.search(before)

@@ -30,12 +30,12 @@ _BLOCK = re.compile(
 )
 
 
-def find_blocks(text: str) -> list[Span]:
+def find_yaml(text: str) -> list[Span]:
     """Return the places of frontmatter, of blocks that are not finished too.
 
     Example:
         >>> note = "---\\nki\\n---\\nText.\\n\\n---\\nid: b\\n"
-        >>> [note[one.start : one.end] for one in find_blocks(note)]
+        >>> [note[one.start : one.end] for one in find_yaml(note)]
         ['ki\\n', 'id: b\\n']
     """
     return [Span(*found.span("yaml")) for found in _BLOCK.finditer(without_code(text))]
@@ -258,7 +258,7 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     text = page.text.rstrip()
     sections = sections_by_heading(text).values()
-    spans = [(max(0, one.start - 1), one.end) for one in find_blocks(page.text)]
+    spans = [(max(0, one.start - 1), one.end) for one in find_yaml(page.text)]
     spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
     lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]
     return [lsp.FoldingRange(first, last) for first, last in lines if first < last]

@@ -28,7 +28,7 @@ from memory_kb.lsp.actions import (
     to_diagnostic,
 )
 from memory_kb.lsp.completion import MOST, Known, Spot, complete_at, find_spot
-from memory_kb.lsp.open_notes import Page, Subject, find_blocks, find_named, find_subject, list_foldings, list_symbols
+from memory_kb.lsp.open_notes import Page, Subject, find_named, find_subject, find_yaml, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.headings import sections_by_heading
 from memory_kb.model import Span
@@ -233,7 +233,7 @@ async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
     if found is None or named is None:
         return None
     (page, offset), subject = found, named[1]
-    is_in_block = any(block.start - 4 <= offset <= block.end for block in find_blocks(page.text))
+    is_in_block = any(block.start - 4 <= offset <= block.end for block in find_yaml(page.text))
     if subject.is_own and subject.way in ("", "section") and not is_in_block:
         return None
     link = page.link_at(offset)
